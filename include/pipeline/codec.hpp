@@ -76,7 +76,7 @@ requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
 };
 
 /// Vectors of numbers, or of structs of numbers, are stored as NumPy's .npy, in one write and one
-/// read. They are stored as JSON if map() makes an instance for each item.
+/// read; as JSON, if map() makes an instance for each item.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::array) struct Codec<T> {
   using Item = typename T::value_type;

@@ -76,7 +76,7 @@ class RareValue {
   }
 
  private:
-  SharedList<T> value_;  ///< One at most.
+  SharedList<T> value_;  ///< At most one value.
 };
 using RareText = RareValue<std::string>;
 

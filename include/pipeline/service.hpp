@@ -35,8 +35,9 @@ struct ServiceResources {
   std::optional<Bytes> shm_size = {};
 };
 
-/// A container that runs beside a step, which reaches it by its name: a database, a model server.
-/// It sees the step's inputs and code at the step's own paths, and the step's GPUs.
+/// A container that runs beside a step, such as a database or a model server; the step reaches the
+/// service by its name. The service sees the step's inputs and code at the step's own paths, and
+/// the step's GPUs.
 struct ServiceSpec {
   std::string image = {};
   /// Default: the image's own.

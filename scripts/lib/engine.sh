@@ -21,7 +21,7 @@ engine_answers() {
   if [ -S "$socket" ] && command -v curl >/dev/null; then
     ENGINE_PROBLEM=$(curl -fsS --max-time 5 --unix-socket "$socket" http://engine/_ping 2>&1 >/dev/null)
   elif [ ! -S "$socket" ] && docker --version 2>/dev/null | grep -q podman; then
-    # It answers for itself, without the service that `pipe` needs, and whatever DOCKER_HOST says.
+    # Podman's `docker` answers without the service that `pipe` needs, and whatever DOCKER_HOST says.
     ENGINE_PROBLEM="the command docker is Podman here, and its service does not answer: run \`systemctl --user start podman.socket\`, and set DOCKER_HOST=unix:///run/user/$(id -u)/podman/podman.sock"
     return 1
   elif command -v docker >/dev/null; then
@@ -95,7 +95,7 @@ join_engine_group() { # SCRIPT'S ARGUMENT...
     "as $(id -un). To use the engine in other commands, run \`sudo adduser $(id -un) docker\` and log in again"
   if [ ${#PARENT_IMAGES[@]} -gt 0 ]; then
     engine_user=(sudo)
-    ensure_parent_images "${PARENT_IMAGES[@]}" || true # It is tried again beside the build.
+    ensure_parent_images "${PARENT_IMAGES[@]}" || true # The build tries again.
   fi
   groups=$(id -G)
   exec sudo -E env PATH="$PATH" ${HOME:+"HOME=$HOME"} PIPE_IN_ENGINE_GROUP=yes \

@@ -11,8 +11,8 @@ namespace pipeline::agent {
 /// Makes the folder JOBS/NAME/claim, which only one job can make, and writes EVENTS/NAME.begun for
 /// the driver. Unsets all variables but Slurm's, makes a temporary folder, and executes
 /// JOBS/NAME/script. The script gets the temporary folder's path as PIPE_TEMPORARY, and the earlier
-/// PATH, where Slurm's commands may be, as PIPE_PATH. One process does this, because a shell would
-/// start eight.
+/// PATH, where Slurm's commands may be, as PIPE_PATH. A single process does this, because a shell
+/// would start eight.
 /// @return an exit code if the script cannot be executed; 0 if another job has made the claim:
 /// Slurm may start a job twice, and a driver that loses sbatch's answer submits the job again
 int begin_job(char** arguments, int count);

@@ -67,12 +67,12 @@ int run_join(char** arguments) {
   std::vector<std::string> wanted;
   char** command = arguments;
   for (; *command && strchr(*command, '='); ++command) wanted.emplace_back(*command);
-  const auto who = wanted.empty() ? "rank " + std::string(*command) : std::string("the step");
+  const auto subject = wanted.empty() ? "rank " + std::string(*command) : std::string("the step");
   if (wanted.empty()) wanted.push_back("RANK=" + std::string(*command));
   // `*command` is the rank or `--`, and the command follows it.
   const int process = *command && *++command ? first_with(wanted) : 0;
   if (process == 0) {
-    fprintf(stderr, "pipe-init: %s does not run any more\n", who.c_str());
+    fprintf(stderr, "pipe-init: %s does not run any more\n", subject.c_str());
     return 125;
   }
   const auto folder = "/proc/" + std::to_string(process);
@@ -85,7 +85,8 @@ int run_join(char** arguments) {
   const char* const known = getenv("TERM");
   const std::string terminal = known ? known : "";
   if (chdir((folder + "/cwd").c_str()) != 0)
-    fprintf(stderr, "pipe-init: cannot enter the folder of %s: %s\n", who.c_str(), strerror(errno));
+    fprintf(stderr, "pipe-init: cannot enter the folder of %s: %s\n", subject.c_str(),
+            strerror(errno));
   environ = variables.data();
   if (!terminal.empty()) setenv("TERM", terminal.c_str(), 1);
   execvp(command[0], command);

@@ -76,7 +76,7 @@ using pipeline::agent::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t max_frame = 8000;
-constexpr int stop_seconds = 10;  // For a step with a checkpoint to end after SIGTERM.
+constexpr int stop_seconds = 10;  // Time for a step with a checkpoint to end after SIGTERM.
 
 bool write_all(int file, const char* bytes, std::size_t size) {
   while (size > 0) {
@@ -324,7 +324,7 @@ void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   for (int look = 0; look < max_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
-/// Kills the processes that the step has left running. They are children of this process now.
+/// Kills the processes that the step has left running, which are children of this process now.
 void end_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks; ++look) {

@@ -19,8 +19,8 @@ namespace pipeline::agent {
 namespace {
 
 constexpr int max_answer_wait = 2000;  // Milliseconds.
-// For all of the answer after its status: a node without idle processors lets a server pause. A
-// cluster's node ends the check after ten seconds.
+// Time limit for the rest of an answer after its status: on a node without idle processors, a
+// server pauses. A cluster's node ends the check after ten seconds.
 constexpr std::chrono::milliseconds max_rest_wait{5000};
 constexpr int max_rest_parts = 16;  // A server may send without end.
 

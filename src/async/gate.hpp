@@ -27,8 +27,8 @@ class Gate {
   }
 
  private:
-  /// A timer that never expires. It owns the waiters' handlers, so that waiting coroutines are
-  /// freed with the loop.
+  /// A timer that never expires. The timer owns the waiters' handlers, so that waiting coroutines
+  /// are freed with the loop.
   asio::steady_timer waiters_;
   bool is_open_ = false;
 };

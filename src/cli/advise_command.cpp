@@ -81,7 +81,7 @@ core::ExitCode advise_command(Context& context) {
   const driver::FilePatch patch(source.file(), steps);
   const auto diff = patch.diff();
   if (options.advise.patch_only) {
-    context.write(diff);  // As it is: lines of Windows keep their ends.
+    context.write(diff);  // Written unchanged: lines of Windows keep their ends.
     return core::ExitCode::ok;
   }
   context.print(table_of(steps).render(context.paint()));

@@ -162,7 +162,7 @@ class Attachment {
   Display display_;
   unsigned looks_ = 0;
   std::set<std::filesystem::path> files_;
-  std::vector<EventFile> events_;           ///< In the order of the drivers.
+  std::vector<EventFile> events_;           ///< In the order in which the drivers began.
   std::map<std::string, AttemptLog> logs_;  ///< Keyed by step.
   bool has_begun_ = false;
   json end_;

@@ -141,15 +141,15 @@ core::ExitCode validate_command(Context& context) {
         if (!context.options().json) context.note(std::string(text) + "\n");
       });
   if (context.options().json) {
-    json said{{"valid", true},
-              {"file", pipeline.file.string()},
-              {"pipeline", pipeline.name},
-              {"steps", pipeline.steps.size()},
-              {"outputs", outputs},
-              {"warnings", driver::warnings_json(warnings, pipeline)}};
+    json report{{"valid", true},
+                {"file", pipeline.file.string()},
+                {"pipeline", pipeline.name},
+                {"steps", pipeline.steps.size()},
+                {"outputs", outputs},
+                {"warnings", driver::warnings_json(warnings, pipeline)}};
     for (const auto* step : steps_with_nodes(steps))
-      said["nodes"][step->name] = orchestrators::nodes_text(*step);
-    context.print_json(said);
+      report["nodes"][step->name] = orchestrators::nodes_text(*step);
+    context.print_json(report);
   } else {
     context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) +
                   ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name +

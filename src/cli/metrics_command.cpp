@@ -103,7 +103,7 @@ void set(Columns& columns, const std::string& name, std::size_t row, std::string
 std::string instances_text(const std::string& base, const std::vector<store::StepRecord>& steps,
                            const std::vector<store::MetricRecord>& metrics, const Paint& paint) {
   Columns columns;
-  std::map<std::string, std::size_t> rows;  // By the instance's name.
+  std::map<std::string, std::size_t> rows;  // Keyed by the instance's name.
   for (const auto& step : steps) {
     const auto has = [&](const auto& metric) { return metric.step == step.name; };
     if (std::ranges::none_of(metrics, has)) continue;

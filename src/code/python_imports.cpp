@@ -168,7 +168,8 @@ class ImportReader {
     PythonImport import{0, {}, {}, tokens_[at_++].line};
     while (accept(".")) ++import.level;
     import.module = read_dotted();
-    if (!is_name("import")) return;  // Not complete, as in a text that is not Python.
+    if (!is_name("import"))
+      return;  // The statement is incomplete, as in a text that is not Python.
     ++at_;
     if (accept("*")) {
       import.names.push_back("*");

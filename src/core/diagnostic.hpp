@@ -16,7 +16,7 @@
 namespace pipeline::core {
 
 /// A range of a source text. Lines and columns count from 1, columns in bytes; line 0 means the
-/// text as a whole. It is small because each value of a large pipeline has one.
+/// text as a whole. The struct is small because each value of a large pipeline has one.
 struct Span {
   unsigned line = 0;
   unsigned column = 0;

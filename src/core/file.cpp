@@ -106,8 +106,8 @@ class TreeRemoval {
 
   void enter(int parent, const std::string& name, const struct stat& status) {
     if ((status.st_mode & S_IRWXU) != S_IRWXU) {
-      // This fails for a folder of another user, which may be accessible all the same. It does not
-      // follow a link that another process has put in the folder's place.
+      // fchmodat() fails for a folder of another user, which may be accessible all the same, and
+      // does not follow a link that another process has put in the folder's place.
       [[maybe_unused]] const int changed =
           ::fchmodat(parent, name.c_str(), (status.st_mode & 07777) | S_IRWXU, AT_SYMLINK_NOFOLLOW);
     }

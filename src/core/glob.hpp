@@ -31,7 +31,7 @@ class Glob {
   enum class Kind : unsigned char { literal, any, set, star, anything, folders, folders_inside };
   struct Token {
     Kind kind;
-    std::string literal;  ///< One character.
+    std::string literal;  ///< A single character.
     bool negated = false;
     std::vector<std::pair<char32_t, char32_t>> ranges;
     bool accepts(char32_t c, std::string_view bytes) const;

@@ -1,6 +1,6 @@
 /// @file
-/// Recognises files that `pipe` itself writes into folders of the user's. They are never a part of
-/// code, build contexts or keys.
+/// Recognises files that `pipe` itself writes into folders of the user's. Such files are never a
+/// part of code, build contexts or keys.
 #pragma once
 
 #include <filesystem>

@@ -11,7 +11,7 @@
 
 namespace pipeline::core {
 
-/// The purpose of a command. With `look`, such as that of `pipe plan`, it runs no program and loads
+/// The purpose of a command. A command with `look`, such as `pipe plan`, runs no program and loads
 /// no code that the project could have chosen.
 enum class Purpose { run, look };
 
@@ -37,7 +37,7 @@ bool is_in_project(const std::filesystem::path& file);
 /// the target of a link, is in none of its folders.
 bool is_outside_project(const std::filesystem::path& file);
 
-/// Returns the environment of programs that are not steps, as `NAME=VALUE`. It lacks the variables
+/// Returns the environment of programs that are not steps, as `NAME=VALUE`, without the variables
 /// by which interpreters find modules. In a command that only looks, PATH and the loader's
 /// variables also lack the folders of the project.
 /// @param own variables that are added, and replace those of the same names

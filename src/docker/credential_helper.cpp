@@ -23,16 +23,16 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
   call.command.push_back("get");
   call.input = std::move(server);
   call.timeout = timeout;
-  const auto said = co_await net::run_program(std::move(call));
-  if (said.late) {
+  const auto result = co_await net::run_program(std::move(call));
+  if (result.late) {
     answer.failure =
         program + " did not respond within " + std::to_string(timeout.count() / 1000) + " s";
-  } else if (said.code != 0) {
+  } else if (result.code != 0) {
     // The protocol's message for "no credentials", which is not a failure.
-    if (said.output.find("credentials not found") == std::string::npos)
-      answer.failure = program + " failed: " + first_line(said.output);
+    if (result.output.find("credentials not found") == std::string::npos)
+      answer.failure = program + " failed: " + first_line(result.output);
   } else {
-    const auto document = core::parse_json(said.output);
+    const auto document = core::parse_json(result.output);
     const auto has_text = [&](const char* key) {
       return document.is_object() && document.contains(key) && document[key].is_string();
     };

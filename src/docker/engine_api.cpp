@@ -103,8 +103,8 @@ struct EngineApi::Implementation : EngineConnection {
 };
 
 EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint, EngineLimits limits,
-                     core::CancelSource* run)
-    : self_(std::make_unique<Implementation>(loop, std::move(endpoint), limits, run)) {}
+                     core::CancelSource* run_cancel)
+    : self_(std::make_unique<Implementation>(loop, std::move(endpoint), limits, run_cancel)) {}
 EngineApi::~EngineApi() = default;
 const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
 const EngineLimits& EngineApi::limits() const { return self_->limits(); }
@@ -115,14 +115,14 @@ std::unique_ptr<net::Connection> EngineApi::open_connection() { return self_->op
 
 async::Task<nlohmann::json> EngineApi::system_info() {
   EngineCall call("ask the engine about itself", "GET", "/info");
-  call.cancel = self_->run();
+  call.cancel = self_->run_cancel();
   return self_->send_json(std::move(call));
 }
 
 async::Task<nlohmann::json> EngineApi::disk_usage() {
   EngineCall call("ask the engine about its disk", "GET", "/system/df");
   call.slowness = slow;
-  call.cancel = self_->run();
+  call.cancel = self_->run_cancel();
   co_return co_await self_->send_json(std::move(call));
 }
 
@@ -153,7 +153,7 @@ async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string 
                                                                     std::string platform) {
   const auto what = "look up the image " + reference;
   EngineCall call(what, "GET", image_path(reference, "/json"));
-  call.cancel = self_->run();
+  call.cancel = self_->run_cancel();
   auto image = co_await if_found(self_->send_json(std::move(call)));
   if (!image) co_return image;
   const auto id = id_in(*image, what);
@@ -162,7 +162,7 @@ async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string 
   EngineCall of_platform(
       what + " for " + platform, "GET",
       image_path(reference, "/json?platform=") + net::url_encode(platform_json(platform)));
-  of_platform.cancel = self_->run();
+  of_platform.cancel = self_->run_cancel();
   auto found = co_await if_found(self_->send_json(std::move(of_platform)));
   if (!found) co_return found;
   id_in(*found, what + " for " + platform);

@@ -82,10 +82,11 @@ class EngineApi {
   /// documented with each call, all calls throw EnvironmentError if the engine cannot be reached.
   /// Calls that are not streams are retried within the limits when the engine is lost or responds
   /// with 429 or 5xx; then TransportError or EngineError is thrown.
-  /// @param run cancels the calls that prepare a run and take no CancelSource: info(),
+  /// @param run_cancel cancels the calls that prepare a run and take no CancelSource: info(),
   /// system_info(), disk_usage() and inspect_image(); must outlive the loop. May be null
   EngineApi(asio::io_context& loop, Endpoint endpoint,
-            EngineLimits limits = limits_from_environment(), core::CancelSource* run = nullptr);
+            EngineLimits limits = limits_from_environment(),
+            core::CancelSource* run_cancel = nullptr);
   ~EngineApi();
   const Endpoint& endpoint() const;
   const EngineLimits& limits() const;
@@ -96,9 +97,9 @@ class EngineApi {
   async::Task<nlohmann::json> system_info();  ///< GET /info.
   async::Task<nlohmann::json> disk_usage();   ///< GET /system/df.
 
-  /// Sends one JSON call on the negotiated version's path. `path` is such as
-  /// `/containers/json?all=1`; `body` is null for none. Throws EngineError for a status of 400 and
-  /// above.
+  /// Sends one JSON call on the negotiated version's path. `path` has its query, as in
+  /// `/containers/json?all=1`; a null `body` is not sent. Throws EngineError for a status of 400
+  /// and above.
   async::Task<nlohmann::json> call(std::string method, std::string path,
                                    nlohmann::json body = nullptr);
   /// Opens another connection, over which the caller itself speaks HTTP (raw_stream.hpp).

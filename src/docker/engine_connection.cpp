@@ -252,14 +252,14 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
 async::Task<net::Response> EngineConnection::ask(std::string path) {
   const auto limit = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
-  call.cancel = run_;
+  call.cancel = run_cancel_;
   auto prepared = request(call.path);
   for (int tries = ssh_ ? 2 : 1;; --tries) {
     prepared.timeout = tries > 1 ? limit / 3 : limit;
     try {
       co_return co_await exchange(prepared, call);
     } catch (const net::TransportError& error) {
-      const bool hangs = error.curl_code() == CURLE_OPERATION_TIMEDOUT && !is_stopped(run_);
+      const bool hangs = error.curl_code() == CURLE_OPERATION_TIMEDOUT && !is_stopped(run_cancel_);
       if (tries == 1 || !hangs) throw unreachable(endpoint_, error.what());
       core::log::info(std::string("engine: ") + error.what() + "; asked once more");
     }

@@ -51,19 +51,19 @@ struct EngineCall {
 
 class EngineConnection {
  public:
-  /// @param run cancels the lookups that prepare a run; may be null
+  /// @param run_cancel cancels the lookups that prepare a run; may be null
   EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {},
-                   core::CancelSource* run = nullptr)
+                   core::CancelSource* run_cancel = nullptr)
       : loop_(loop),
         endpoint_(std::move(endpoint)),
         limits_(limits),
-        run_(run),
+        run_cancel_(run_cancel),
         http_(loop),
         infos_(loop) {}
   const Endpoint& endpoint() const { return endpoint_; }
   const EngineLimits& limits() const { return limits_; }
   asio::io_context& loop() { return loop_; }
-  core::CancelSource* run() { return run_; }
+  core::CancelSource* run_cancel() { return run_cancel_; }
 
   async::Task<const EngineInfo*> info();
   /// Returns the response if its status is below 300, or 304. Throws EngineError for other
@@ -94,7 +94,7 @@ class EngineConnection {
   asio::io_context& loop_;
   Endpoint endpoint_;
   EngineLimits limits_;
-  core::CancelSource* run_;
+  core::CancelSource* run_cancel_;
   /// Created when needed. Declared before `http_`, because the client closes its connections first.
   std::unique_ptr<SshConnections> ssh_;
   net::HttpClient http_;

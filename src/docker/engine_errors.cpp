@@ -56,7 +56,7 @@ constexpr std::array engine_hints{
     EngineHint{"is too new. maximum supported api version",
                "the engine is older than this program expects: update Docker Engine"},
     EngineHint{"is too old. minimum supported api version",
-               "the engine is newer than this program: update it"},
+               "the engine is newer than this program: update `pipe`"},
     EngineHint{
         "permission denied while trying to connect",
         "your user may not use the engine: `sudo usermod -aG docker $USER`, then log in again"},

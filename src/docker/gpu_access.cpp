@@ -84,7 +84,8 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   }
   const bool runtime = has_runtime(system);
   const bool lists_cdi = !cdi_devices_.empty();
-  // An engine before API 1.50 (28.2) does not list CDI devices. It may have some if CDI is enabled.
+  // An engine before API 1.50 (28.2) does not list CDI devices, but may have some if CDI is
+  // enabled.
   constexpr int first_api_that_lists_cdi = 50;
   const bool may_have_cdi =
       has_specifications(system) && !speaks_api(engine, first_api_that_lists_cdi);

@@ -437,8 +437,7 @@ class ImagePlanner {
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(text_file("host/indexes.txt", indexes));
     std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
-    // In a network of its own, a build can take all received bytes for its downloads, to report
-    // them.
+    // A build with a network of its own reports all received bytes as its downloads.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
       plan_.host_only.push_back(text_file("host/own-network", "yes\n"));

@@ -34,7 +34,7 @@ std::string obstacle_to_lock(const python_packages::PythonRequirements& python);
 /// Returns the notice for requirements that are not locked.
 std::string unlocked_notice(const std::string& reason);
 
-/// A function that resolves requirements and returns the packages. It keeps `preferred` versions as
+/// A function that resolves requirements and returns the packages: keeps `preferred` versions as
 /// far as possible, reads the index again if `refresh`, and passes on lines of progress.
 using Resolve = std::function<async::Task<lockfile::LockedEnvironment>(
     lockfile::LockedEnvironment preferred, bool refresh, std::function<void(const std::string&)>)>;

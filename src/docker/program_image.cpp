@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 constexpr const char* program_folder = "pipe/program";
 constexpr const char* library_folder = "pipe/program/lib";
 
-/// Libraries that glibc opens, if they exist, when it resolves a name or cancels a thread. They
-/// must have the same version as the C library.
+/// Libraries that glibc opens, if they exist, when it resolves a name or cancels a thread. These
+/// libraries must have the same version as the C library.
 constexpr const char* companions[] = {"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2",
                                       "libgcc_s.so.1"};
 
@@ -75,8 +75,8 @@ std::vector<std::string> program_words(const Program& program,
       in_image(std::string(program_folder) + "/" + program.executable.filename().string());
   if (program.loader.empty()) return {executable};
   constexpr std::string_view variable = "LD_LIBRARY_PATH=";
-  // The loader ignores LD_LIBRARY_PATH when it is given a path. It also searches the image's own
-  // ld.so.cache.
+  // When the loader is given a path, it ignores LD_LIBRARY_PATH. The image's own ld.so.cache is
+  // searched, too.
   std::string path = in_image(library_folder);
   for (const auto& each : image_variables)
     if (each.starts_with(variable) && each.size() > variable.size())

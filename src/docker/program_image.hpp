@@ -22,14 +22,14 @@ namespace pipeline::docker {
 /// services and the unwinder). Throws EnvironmentError if a file is missing.
 std::vector<ContextFile> program_files(const Program& program);
 
-/// Returns the command that starts the program in a container. It starts the program's own loader,
+/// Returns the command that starts the program in a container, through the program's own loader,
 /// which searches libraries first in the layer, and then in the image's folders, where the
 /// libraries of an NVIDIA driver are mounted.
 /// @param image_variables the image's variables, `NAME=VALUE`; LD_LIBRARY_PATH is searched, too
 std::vector<std::string> program_words(const Program& program,
                                        const std::vector<std::string>& image_variables);
 
-/// Images that contain a program, each built once. One object for each run.
+/// Images that contain a program, each built once. Each run has one object.
 class ProgramImages {
  public:
   /// @param run_id label of built images

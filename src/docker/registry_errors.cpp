@@ -88,9 +88,9 @@ constexpr std::array registry_hints{
 }  // namespace
 
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry) {
-  const auto said = core::lower(text);
+  const auto lowered = core::lower(text);
   for (const auto& [part, advice] : registry_hints)
-    if (said.find(part) != said.npos)
+    if (lowered.find(part) != lowered.npos)
       return {core::replaced(std::string(advice), "REGISTRY", registry)};
   return {};
 }
@@ -102,9 +102,9 @@ bool is_refusal(std::string_view text) {
                              "authorization failed",
                              "denied",
                              "forbidden"};
-  const auto said = core::lower(text);
-  const auto is_said = [&](const char* word) { return said.find(word) != said.npos; };
-  return !is_said("quota") && std::ranges::any_of(words, is_said);
+  const auto lowered = core::lower(text);
+  const auto has_word = [&](const char* word) { return lowered.find(word) != lowered.npos; };
+  return !has_word("quota") && std::ranges::any_of(words, has_word);
 }
 
 std::vector<std::string> push_advice(std::string_view text, std::string_view reference,

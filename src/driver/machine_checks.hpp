@@ -15,8 +15,8 @@ enum class CheckLevel { ok, warn, fail };
 struct MachineCheck {
   const char* name;
   CheckLevel level;
-  std::string found;               ///< What the check has found, in words.
-  std::vector<std::string> fixes;  ///< What the user can do about it.
+  std::string found;               ///< The finding, for the user.
+  std::vector<std::string> fixes;  ///< Actions of the user that mend the finding.
 };
 
 /// Returns the result of every check. A check that cannot be made counts as failed.

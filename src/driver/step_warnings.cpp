@@ -154,7 +154,8 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                      lack.suggestion, core::Severity::warning});
   };
   std::optional<gpu::Inventory> inventory;  // Read once: it takes milliseconds for each GPU.
-  std::vector<gpu::TaskContainer> task;     // Those without GPUs as well: others wait for them.
+  std::vector<gpu::TaskContainer>
+      task;  // Steps without GPUs as well, because others wait for them.
   for (const auto* step : steps) {
     task.push_back({step->name, 0, {step->after.begin(), step->after.end()}});
     const auto& orchestrator = session.routes().capabilities_of(*step);

@@ -132,46 +132,58 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
   if (!after.items.empty()) model::set(step, "after", std::move(after));
 }
 
-void ContainerReader::read_resources(const core::Value& container, core::Value& step) {
-  const auto number = [&](const char* key, std::int64_t min,
-                          std::int64_t max) -> std::optional<std::int64_t> {
-    const core::Value* value = given(container, key);
-    return value && !is_blank(*value) ? document_.whole(key, *value, min, max) : std::nullopt;
-  };
-  const auto span_of = [&](const char* key) {
-    return given(container, key) ? given(container, key)->span : task_.span;
-  };
+/// Returns a number of the container; nothing if the key is missing or blank.
+std::optional<std::int64_t> ContainerReader::number_of(const core::Value& container,
+                                                       const char* key, std::int64_t min,
+                                                       std::int64_t max) {
+  const core::Value* value = given(container, key);
+  return value && !is_blank(*value) ? document_.whole(key, *value, min, max) : std::nullopt;
+}
+
+/// Returns the position of the key's value; that of the task if the container has no such key.
+core::Span ContainerReader::span_of(const core::Value& container, const char* key) const {
+  const core::Value* value = given(container, key);
+  return value ? value->span : task_.span;
+}
+
+void ContainerReader::read_cpu(const core::Value& container, core::Value& step) {
   // A container's CPU units are a share of the available CPUs, which ECS passes to docker; only the
   // task's units are a limit.
   constexpr std::int64_t max_units = 1 << 20;
   constexpr std::int64_t min_shares = 2, max_shares = 262144;  // Bounds of Linux.
-  if (const auto units = number("cpu", 0, max_units))
+  if (const auto units = number_of(container, "cpu", 0, max_units))
     model::set_in(step, {"settings", "docker", "run_args", "cpu_shares"},
                   model::plain_value(std::to_string(std::clamp(*units, min_shares, max_shares)),
-                                     span_of("cpu")));
+                                     span_of(container, "cpu")));
   if (task_.cpus) {
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *task_.cpus).ptr;
     model::set_in(step, {"settings", "resources", "cpu_count"},
                   model::plain_value(std::string(digits.data(), end), task_.span));
   }
+}
+
+void ContainerReader::read_memory(const core::Value& container, core::Value& step) {
   constexpr std::int64_t min_mebibytes = 4;  // ECS takes no smaller limit.
-  const auto memory = number("memory", min_mebibytes, max_mebibytes),
-             reservation = number("memoryReservation", min_mebibytes, max_mebibytes);
+  const auto memory = number_of(container, "memory", min_mebibytes, max_mebibytes),
+             reservation = number_of(container, "memoryReservation", min_mebibytes, max_mebibytes);
   if (memory && reservation && *reservation > *memory)
     document_.wrong("'memoryReservation' of " + place_ + " is more than its 'memory'",
-                    span_of("memoryReservation"));
+                    span_of(container, "memoryReservation"));
   if (task_.memory && std::max(memory.value_or(0), reservation.value_or(0)) > *task_.memory)
     document_.wrong(
         place_ + " has more memory than the task's " + std::to_string(*task_.memory) + " MiB",
-        span_of(memory ? "memory" : "memoryReservation"));
+        span_of(container, memory ? "memory" : "memoryReservation"));
   if (const auto limit = memory ? memory : task_.memory)
     model::set_in(step, {"settings", "resources", "memory"},
-                  model::plain_value(std::to_string(*limit) + "MiB", span_of("memory")));
+                  model::plain_value(std::to_string(*limit) + "MiB", span_of(container, "memory")));
   if (reservation)
-    model::set_in(
-        step, {"settings", "docker", "run_args", "mem_reservation"},
-        model::plain_value(std::to_string(*reservation) + "MiB", span_of("memoryReservation")));
+    model::set_in(step, {"settings", "docker", "run_args", "mem_reservation"},
+                  model::plain_value(std::to_string(*reservation) + "MiB",
+                                     span_of(container, "memoryReservation")));
+}
+
+void ContainerReader::read_gpus(const core::Value& container, core::Value& step) {
   for (const core::Value* requirement : document_.maps("resourceRequirements", container)) {
     document_.check_keys(*requirement, requirement_keys, "a resource requirement");
     const auto type = document_.text("type", *requirement);
@@ -388,7 +400,9 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
     document_.wrong(place_ + " has no 'image'", name->span);
   read_environment(container, step);
   read_order(container, step);
-  read_resources(container, step);
+  read_cpu(container, step);
+  read_memory(container, step);
+  read_gpus(container, step);
   read_mounts(container, step);
   read_options(container, step);
   if (task_.may_fail.contains(name->scalar))

@@ -34,7 +34,12 @@ class ContainerReader {
   void read_command(const core::Value& container, core::Value& step);
   void read_environment(const core::Value& container, core::Value& step);  ///< And the secrets.
   void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
-  void read_resources(const core::Value& container, core::Value& step);
+  void read_cpu(const core::Value& container, core::Value& step);
+  void read_memory(const core::Value& container, core::Value& step);
+  void read_gpus(const core::Value& container, core::Value& step);  ///< `resourceRequirements`.
+  std::optional<std::int64_t> number_of(const core::Value& container, const char* key,
+                                        std::int64_t min, std::int64_t max);
+  core::Span span_of(const core::Value& container, const char* key) const;
   void read_mounts(const core::Value& container, core::Value& step);
   void read_options(const core::Value& container, core::Value& step);
   /// Reads `linuxParameters`.
@@ -50,7 +55,7 @@ class ContainerReader {
   TaskDocument& document_;
   const TaskFrame& task_;
   std::string place_;  ///< Name of the container for messages, such as `container 'x'`.
-  bool has_told_of_entry_points_ = false;  ///< That notice is given once for a task.
+  bool has_told_of_entry_points_ = false;  ///< The notice about entry points was given.
 };
 
 }  // namespace pipeline::ecs_import

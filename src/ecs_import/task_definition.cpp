@@ -106,7 +106,7 @@ void TaskReader::read_limits(const core::Value& task) {
 /// any other failure ends the task.
 bool TaskReader::read_essential(const std::vector<const core::Value*>& containers) {
   std::vector<std::pair<std::string, core::Span>> others;
-  std::set<std::string> awaited, awaited_by_essential;  // By a condition SUCCESS.
+  std::set<std::string> awaited, awaited_by_essential;  // Names in a condition SUCCESS.
   for (const core::Value* container : containers) {
     const core::Value *name = given(*container, "name"), *flag = given(*container, "essential"),
                       *dependencies = given(*container, "dependsOn");

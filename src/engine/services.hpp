@@ -24,7 +24,7 @@ struct RemoteStoreSettings;
 namespace pipeline::engine {
 
 /// Provides the files of the pipeline's folder that a step sees, for example from
-/// spec::CodeResolver. It keeps the engine independent of the syntax of pipeline files.
+/// spec::CodeResolver. So the engine does not depend on the syntax of pipeline files.
 struct CodeProvider {
   /// Returns the step's files, sorted. Equal sets of files are the same object, which lives as long
   /// as the provider. Throws InputError.

@@ -45,8 +45,8 @@ struct Reuse {
   store::CacheEntry entry;
 };
 
-/// Reserved GPUs. They are released when this object is destroyed and no process is left that has
-/// inherited a descriptor.
+/// Reserved GPUs, released when this object is destroyed and no process is left that has inherited
+/// a descriptor.
 struct GpuReservation {
   std::vector<orchestrators::AssignedGpu> gpus;
   std::vector<core::Descriptor> locks;
@@ -56,7 +56,7 @@ struct GpuReservation {
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;     ///< Outputs of a successful attempt.
-  std::vector<store::ArtifactHold> holds = {};  ///< Of the outputs, until they are recorded.
+  std::vector<store::ArtifactHold> holds = {};  ///< Hold the outputs until they are recorded.
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.

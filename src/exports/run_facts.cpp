@@ -45,7 +45,8 @@ std::string public_name_of(const store::DataOrigin& data) {
 
 /// Returns the facts of a step, from its record and the parts of its key.
 StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& makers) {
-  constexpr std::string_view code_prefix = "code ", input_prefix = "input ";  // Of key parts.
+  constexpr std::string_view code_prefix = "code ",
+                             input_prefix = "input ";  // Prefixes of key parts.
   StepFacts facts;
   if (!record.key.empty())
     for (const auto& part : store.cache().key_parts(record.key)) {

@@ -116,7 +116,7 @@ std::string redirected(const std::string& url, const std::string& location) {
 }
 
 bool is_safe_path(const std::string& path) {
-  constexpr std::size_t max_key = 1024, max_name = 255;  // Of S3, and of file systems.
+  constexpr std::size_t max_key = 1024, max_name = 255;  // Limits of S3, and of file systems.
   if (path.empty() || path.size() > max_key || !core::is_utf8(path)) return false;
   if (std::ranges::any_of(path,
                           [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))

@@ -72,7 +72,7 @@ class TarReader {
 
   Sink& sink_;
   const TarLimits limits_;
-  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Those read so far, which the limits bound.
+  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Numbers read so far, which the limits bound.
   std::string header_;                     ///< The current header, up to one block.
   std::uint64_t left_ = 0;                 ///< Bytes that remain of the entry's content.
   std::uint64_t padding_ = 0;              ///< Bytes that remain of the padding after the content.

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t buffer_size = 1 << 20;
 /// Maximum number of path components that are followed if a link leads through other links.
 constexpr std::size_t max_chain_steps = 250;
-constexpr int max_links = 40;  // As Linux has it.
+constexpr int max_links = 40;  // Linux's own limit for a path.
 
 [[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
                               const std::string& advice) {

@@ -14,7 +14,7 @@ struct stat;
 
 namespace pipeline::file_tree {
 
-/// One file, folder or link below a folder.
+/// A file, folder or link below a folder.
 struct TreeNode {
   enum class Kind : char { file = 'f', directory = 'd', link = 'l' };
   std::string path;  ///< Relative to the folder, with `/`.
@@ -61,8 +61,7 @@ std::vector<TreeNode> scan_tree(const std::filesystem::path& root, const FolderN
 /// Gives the links below `root` the targets that scan_tree() has returned.
 void rewrite_links(const std::filesystem::path& root, const std::vector<TreeNode>& nodes);
 
-/// Returns the digest of a folder with these contents, sorted by path. It never equals the digest
-/// of a file.
+/// Returns the digest of a folder with these contents, sorted by path. No file has the same digest.
 core::Digest tree_digest(const std::vector<TreeNode>& nodes);
 
 /// Reads every file below `root` and fills its digest.

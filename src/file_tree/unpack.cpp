@@ -96,8 +96,8 @@ Unpacker::Unpacker(std::filesystem::path target, TarLimits limits,
   if (!root_) throw core::system_error("cannot unpack into " + target_.string(), errno);
 }
 
-/// Returns the open folder that contains `path`. It stays open for the next entry, which is usually
-/// in the same folder.
+/// Returns the open folder that contains `path`, and keeps it open for the next entry, which is
+/// usually in the same folder.
 int Unpacker::parent_of(const std::string& path) {
   const auto folder = split(path).folder;
   if (folder.empty()) return root_.get();

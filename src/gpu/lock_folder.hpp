@@ -78,9 +78,9 @@ class LockFolder {
     /// Reserves a free GPU until all copies of the returned descriptor and of the descriptor for
     /// processes are closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
-    /// Returns a second lock on a taken GPU, for processes that inherit the descriptor. It is a
-    /// lock of another kind (fcntl), so that processes which release it do not release the
-    /// driver's lock (flock).
+    /// Returns a second lock on a taken GPU, for processes that inherit the descriptor. The lock is
+    /// of another kind (fcntl), so that processes which release it do not release the driver's lock
+    /// (flock).
     core::Descriptor share(const std::string& uuid);
     /// Takes `count` of the `limit` units of a named limit, which are released with the
     /// descriptors. Takes none if fewer are free.

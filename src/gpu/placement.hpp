@@ -1,7 +1,7 @@
 /// @file
 /// Amazon ECS's cluster query language: an expression over a host's attributes that decides where a
-/// step may run. It is parsed to values, and then evaluated against this host's attributes or
-/// converted to the terms of a Kubernetes node affinity (placement_terms.hpp).
+/// step may run. An expression is parsed to values, and then evaluated against this host's
+/// attributes or converted to the terms of a Kubernetes node affinity (placement_terms.hpp).
 ///
 /// Where ECS's guide is silent, these rules apply: `and` binds tighter than `or`, `not` tighter
 /// than both; `<`, `<=`, `>` and `>=` compare two numbers as numbers, and other values as texts; on

@@ -181,7 +181,8 @@ std::string svg_of(const StepGraph& graph) {
                     : curve_through(points),
                 line, title);
     if (line.labels.empty() || points.empty() || lines.size() > max_labelled_lines) continue;
-    const bool is_short = points.size() == 2;  // Else its last part begins beside other nodes.
+    const bool is_short =
+        points.size() == 2;  // The last part of a longer line begins beside other nodes.
     const auto at = label_point(points, is_short && leaving[from] > 1, arriving[to] > 1);
     labels += text("label", at.x, at.y + 3, clipped(line.labels)) + "\n";
   }

@@ -32,7 +32,8 @@ class Changes {
   Changes(std::string path, std::function<void(const Change&)> on_change)
       : path_(std::move(path)), on_change_(std::move(on_change)) {}
 
-  /// These three take a whole list, page by page. Objects that are on no page were deleted.
+  /// begin_list(), take_page() and end_list() take a whole list, page by page. Objects that are on
+  /// no page were deleted.
   void begin_list() { listed_.clear(); }
   void take_page(nlohmann::json& page);
   void end_list();

@@ -87,24 +87,25 @@ async::Task<> Credentials::ask_plugin() {
   call.variables = plugin.variables;
   call.variables.push_back("KUBERNETES_EXEC_INFO=" + plugin_info(access_));
   call.timeout = plugin_timeout;
-  const std::string who =
+  const std::string subject =
       "the program '" + plugin.command.front() + "', which the kubeconfig names for credentials, ";
   std::optional<core::EnvironmentError> failed;
   net::ProgramAnswer result;
   try {
     result = co_await net::run_program(std::move(call));
   } catch (const core::EnvironmentError& error) {
-    failed.emplace(who + "cannot be asked: " + error.what(), advice_for(plugin));
+    failed.emplace(subject + "cannot be asked: " + error.what(), advice_for(plugin));
   }
   if (failed) throw core::EnvironmentError(*failed);
   if (result.late)
     throw core::EnvironmentError(
-        who + "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s",
+        subject + "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s",
         advice_for(plugin));
   if (result.code != 0) {
     const auto words = core::trimmed(result.errors);
     throw core::EnvironmentError(
-        who + "failed" + (result.code > 0 ? " with exit code " + std::to_string(result.code) : "") +
+        subject + "failed" +
+            (result.code > 0 ? " with exit code " + std::to_string(result.code) : "") +
             (words.empty() ? "" : ": " + std::string(words.substr(0, 500))),
         advice_for(plugin));
   }

@@ -33,10 +33,10 @@ class Credentials {
   void read_token();
 
   ClusterAccess access_;
-  async::Semaphore turn_{1};        ///< Held while the plugin is asked.
-  unsigned long version_ = 0;       ///< How often they were fetched, with or without success.
-  std::exception_ptr failure_;      ///< Of the last question to the plugin.
-  std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
+  async::Semaphore turn_{1};    ///< Held while the plugin is asked.
+  unsigned long version_ = 0;   ///< How often credentials were fetched, with or without success.
+  std::exception_ptr failure_;  ///< Failure of the last call of the plugin.
+  std::string token_, cert_, key_;          ///< From the kubeconfig or from the plugin.
   std::optional<Clock::time_point> until_;  ///< Expiry; unset before the credentials are fetched.
 };
 

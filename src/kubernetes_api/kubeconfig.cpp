@@ -49,11 +49,11 @@ struct Entry {
     const core::Value* value = find(key);
     if (!value) return {};
     if (value->kind != core::Value::Kind::scalar)
-      refuse(*file, "wrong-type", said(key) + " must be a text, not " + settings::describe(*value),
-             value->span);
+      refuse(*file, "wrong-type",
+             key_of_entry(key) + " must be a text, not " + settings::describe(*value), value->span);
     if (!settings::formats::line.accepts(value->scalar))
       refuse(*file, "control-character",
-             said(key) + " has a line end or another control character in it", value->span);
+             key_of_entry(key) + " has a line end or another control character in it", value->span);
     return value->scalar;
   }
   bool flag(std::string_view key) const {
@@ -69,8 +69,8 @@ struct Entry {
     const core::Value* value = find(key);
     if (!value) return items;
     if (value->kind != core::Value::Kind::list)
-      refuse(*file, "wrong-type", said(key) + " must be a list, not " + settings::describe(*value),
-             value->span);
+      refuse(*file, "wrong-type",
+             key_of_entry(key) + " must be a list, not " + settings::describe(*value), value->span);
     for (const core::Value& item : value->items) items.push_back(&item);
     return items;
   }
@@ -78,9 +78,10 @@ struct Entry {
     std::vector<std::string> texts;
     for (const core::Value* item : list(key)) {
       if (item->kind != core::Value::Kind::scalar)
-        refuse(*file, "wrong-type",
-               "an item of " + said(key) + " must be a text, not " + settings::describe(*item),
-               item->span);
+        refuse(
+            *file, "wrong-type",
+            "an item of " + key_of_entry(key) + " must be a text, not " + settings::describe(*item),
+            item->span);
       texts.push_back(item->scalar);
     }
     return texts;
@@ -98,18 +99,20 @@ struct Entry {
     std::erase_if(text, [](unsigned char c) { return std::isspace(c); });
     auto bytes = core::decode_base64(text);
     if (value->kind != core::Value::Kind::scalar || !bytes)
-      refuse(*file, "bad-base64", said(key) + " is not base64", value->span);
+      refuse(*file, "bad-base64", key_of_entry(key) + " is not base64", value->span);
     return std::move(*bytes);
   }
   Entry below(std::string_view key, std::string name) const {
     const core::Value* value = find(key);
     if (value && value->kind != core::Value::Kind::map)
-      refuse(*file, "wrong-type", said(key) + " must be a map, not " + settings::describe(*value),
-             value->span);
+      refuse(*file, "wrong-type",
+             key_of_entry(key) + " must be a map, not " + settings::describe(*value), value->span);
     return {file, value, std::move(name)};
   }
   /// Returns the key's name for messages: `'server' of cluster 'lab'`.
-  std::string said(std::string_view key) const { return "'" + std::string(key) + "' of " + what; }
+  std::string key_of_entry(std::string_view key) const {
+    return "'" + std::string(key) + "' of " + what;
+  }
 };
 
 /// Returns the text with `*` in place of secrets, at equal length: all that follows a secret's key
@@ -196,7 +199,7 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
       plugin.api_version != "client.authentication.k8s.io/v1beta1") {
     const core::Value* version = exec.find("apiVersion");
     refuse(*exec.file, "exec-version",
-           exec.said("apiVersion") +
+           exec.key_of_entry("apiVersion") +
                " must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1",
            version ? version->span : place.span,
            {"the program in " + user.what + " uses this version"},
@@ -236,7 +239,7 @@ Identity read_user(const Entry& user) {
   identity.token_file = user.path("tokenFile");
   if (core::is_in_project(user.file->path) && core::is_outside_project(identity.token_file))
     throw core::EnvironmentError(
-        user.said("tokenFile") + " in " + user.file->path.string() +
+        user.key_of_entry("tokenFile") + " in " + user.file->path.string() +
             " names a file outside of the project, which is not sent to a server of the project",
         {"keep the kubeconfig outside of the project"});
   identity.username = user.text("username");
@@ -266,7 +269,7 @@ net::TlsOptions read_tls(const Entry& cluster, const Entry& user) {
     std::error_code error;
     if (data->empty() && !path->empty() && !fs::is_regular_file(*path, error))
       refuse(*entry->file, "missing-file",
-             entry->said(key) + " names a file that is not there: " + *path,
+             entry->key_of_entry(key) + " names a file that is not there: " + *path,
              entry->find(key)->span);
   }
   const bool has_cert = !tls.cert.empty() || !tls.cert_file.empty(),
@@ -327,7 +330,7 @@ ClusterAccess from_files(const std::vector<File>& files, const AccessOptions& op
     const core::Value* server = cluster.find("server");
     const core::Span nowhere{};
     refuse(*cluster.file, server ? "bad-url" : "missing-key",
-           server ? cluster.said("server") + " must be a URL such as https://10.0.0.1:6443"
+           server ? cluster.key_of_entry("server") + " must be a URL such as https://10.0.0.1:6443"
                   : cluster.what + " has no 'server'",
            server        ? server->span
            : cluster.map ? cluster.map->span

@@ -62,8 +62,8 @@ void PodLogFrames::fetch_until(std::uint64_t place) {
   for (auto from = reported_; copy_ && from < place;) {
     const auto bytes =
         copy_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, max_fetch)));
-    // No more bytes, or a file that the agent has not written: a step can put a file of any size
-    // and content there.
+    // The file has no more bytes, or the agent has not written it: a step can put a file of any
+    // size and content there.
     if (bytes.empty() || from - reported_ > max_fetch) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {

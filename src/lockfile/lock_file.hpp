@@ -29,7 +29,7 @@ struct DataChange {
 /// A step's requirements, and the parent on which they are installed.
 struct LockRequest {
   std::string parent, parent_digest;  ///< See LockedEnvironment.
-  std::string tag, platform;          ///< Of the Python of a virtual environment; else empty.
+  std::string tag, platform;          ///< Those of a virtual environment's Python; else empty.
   std::string installer;
   std::vector<std::string> requirements;  ///< See core::without_credentials().
   bool operator==(const LockRequest&) const = default;

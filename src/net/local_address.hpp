@@ -7,8 +7,8 @@
 
 namespace pipeline::net {
 
-/// Returns true for this host, loopback, link-local and unique local addresses, and the services
-/// of clouds. That holds also for IPv4 within IPv6 (mapped, compatible, NAT64, 6to4). Returns true
+/// Returns true for this host, loopback, link-local and unique local addresses, and the services of
+/// clouds. IPv4 addresses within IPv6 (mapped, compatible, NAT64, 6to4) count as well. Returns true
 /// for addresses of other families than IP too.
 bool is_local_address(const sockaddr& address);
 

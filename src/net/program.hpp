@@ -1,6 +1,6 @@
 /// @file
-/// Runs a short external program (a credential helper, a kubeconfig's plugin) beside the event
-/// loop: it reads its input, prints an answer and ends.
+/// Runs a short external program beside the event loop, such as a credential helper or a
+/// kubeconfig's plugin. The program reads its input, prints an answer and ends.
 #pragma once
 
 #include <chrono>

@@ -55,7 +55,7 @@ class Client {
   async::Task<> download(std::string reference, Blob blob, std::filesystem::path file,
                          core::CancelSource& cancel);
 
-  /// Returns for each login that could not be read the reason.
+  /// Returns the reasons for which logins could not be read.
   const std::set<std::string>& notices() const { return notices_; }
 
   static constexpr async::RetryPolicy default_retries{std::chrono::milliseconds(500),

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using file_tree::TarReader;
 
 constexpr std::size_t max_path_length = 4096, max_name_length = 255, max_depth = 512;
-constexpr unsigned max_links = 40;  ///< As Linux follows in one path.
+constexpr unsigned max_links = 40;  ///< Linux's own limit for a path.
 constexpr std::size_t piece_size = std::size_t{1} << 20;
 constexpr std::string_view hides = ".wh.", hides_all = ".wh..wh..opq", of_aufs = ".wh..wh.";
 
@@ -58,7 +58,7 @@ core::Descriptor open_to_read(const fs::path& file) {
 
 /// A file, a link or a folder of the image.
 struct ImageTree::Node {
-  char type = '5';          ///< As in a tar: `0` a file, `2` a symbolic link, `5` a folder.
+  char type = '5';          ///< Type in a tar: `0` a file, `2` a symbolic link, `5` a folder.
   std::uint32_t layer = 0;  ///< The layer that wrote it last, counted from 1; 0: none.
   unsigned mode = 0755;
   std::int64_t time = 0;

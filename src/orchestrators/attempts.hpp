@@ -179,8 +179,8 @@ struct AttemptSpec {
   std::vector<AttemptOutput> output_names;
   std::filesystem::path scratch;  ///< Folder of this attempt, emptied by the engine afterwards:
                                   ///< empty except for Capabilities::scratch_folders.
-  /// Folder that keeps the step's progress until it succeeds; empty: the step has none. It may
-  /// contain files of earlier attempts.
+  /// Folder that keeps the step's progress until it succeeds, with the files of earlier attempts;
+  /// empty: the step has none.
   std::filesystem::path checkpoint = {};
   /// The step's key, which names the checkpoint for orchestrators that keep it elsewhere. Empty:
   /// these lose the checkpoint with the attempt.

@@ -92,12 +92,12 @@ void add_end(const AttemptResult& result, NodeProcessEnd& end) {
 
 /// Fills in the end of a process as the agent of its node reported it.
 /// @param began when the command of the node started
-void add_end(const RankEnd& told, std::optional<TimePoint> began, NodeProcessEnd& end) {
-  end.exit_code = told.code;
-  end.usage.user = told.cpu;
-  end.usage.peak_memory = told.peak_memory;
+void add_end(const RankEnd& reported, std::optional<TimePoint> began, NodeProcessEnd& end) {
+  end.exit_code = reported.code;
+  end.usage.user = reported.cpu;
+  end.usage.peak_memory = reported.peak_memory;
   // The node's clock may be ahead of this machine's.
-  const auto time = std::min(told.time, std::chrono::steady_clock::now());
+  const auto time = std::min(reported.time, std::chrono::steady_clock::now());
   if (began && time > *began)
     end.running = std::chrono::duration_cast<std::chrono::milliseconds>(time - *began);
 }

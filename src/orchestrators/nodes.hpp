@@ -55,7 +55,7 @@ std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::min
 struct RankEnd {
   unsigned rank = 0;
   int code = 0;             ///< Exit code, or 128 plus the number of the signal.
-  bool has_failed = false;  ///< It was not stopped, and the agent does not restart it.
+  bool has_failed = false;  ///< Was not stopped, and the agent does not restart it.
   std::chrono::steady_clock::time_point time;
   std::chrono::microseconds cpu{};
   std::uint64_t peak_memory = 0;  ///< Bytes.

@@ -132,15 +132,15 @@ std::vector<std::string> visible_gpus(std::string_view list) {
 std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility) {
-  const auto& said = report.list.empty() ? report.table : report.list;
+  const auto& smi_output = report.list.empty() ? report.table : report.list;
   if (report.code == missing) return no_smi(visibility);
   if (report.code != 0) {
-    const auto trouble = gpu::gpu_trouble(said);
+    const auto trouble = gpu::gpu_trouble(smi_output);
     auto failure =
         trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
                 : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),
                               {"its output is in the step's log"});
-    failure.details = last_lines(said);
+    failure.details = last_lines(smi_output);
     return failure;
   }
   const auto seen = visible_gpus(report.list), own = uuids_of(gpus);

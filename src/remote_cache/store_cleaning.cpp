@@ -95,7 +95,7 @@ class StoreCleaner {
   const std::function<void(const std::string&)> on_note_;
   core::CancelSource& cancel_;
   const SystemClock::time_point now_ = SystemClock::now();
-  std::map<std::string, Entry> artifacts_;  ///< By key.
+  std::map<std::string, Entry> artifacts_;  ///< Keyed by the object's key.
   std::vector<Result> results_;             ///< The results that stay.
   std::vector<Result> old_;                 ///< The results that go.
   Keys needed_;                             ///< Keys of artifacts.
@@ -133,7 +133,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::vector<Entry> e
     check_stop();
     try {
       const auto text = co_await store_.find_text(result.entry.key, &cancel_);
-      if (!text) co_return;  // It has just been removed.
+      if (!text) co_return;  // Another program has just removed the record.
       const auto record = read_record(*text);
       if (!record)
         throw core::EnvironmentError(

@@ -21,7 +21,7 @@ inline constexpr const char* files_variable = "PIPE_DRIVER_FILES";
 
 /// Returns the settings in the form that is valid in the pod. @param store has PodAccess
 settings::RemoteStoreSettings store_settings_of_driver(blobs::BlobStore& store);
-/// Returns the variables of the driver's pod. They contain access keys, which must not be shown.
+/// Returns the variables of the driver's pod, which contain access keys and must not be shown.
 /// Shows a note to the user if the keys expire.
 StringMap store_variables_of_driver(DriverContext context, blobs::BlobStore& store);
 /// Returns the settings of the remote store from these variables, in the driver; nothing if the

@@ -133,7 +133,7 @@ json summary_of(const std::vector<json>& values) {
 std::vector<ComparedRow> without_instances(const std::vector<ComparedRow>& rows) {
   std::vector<ComparedRow> all;
   std::map<std::string, std::size_t> places;
-  std::map<std::size_t, std::vector<std::vector<json>>> instances;  // By place, and by run.
+  std::map<std::size_t, std::vector<std::vector<json>>> instances;  // Keyed by place, then by run.
   for (const auto& row : rows) {
     if (row.of_matrix.empty()) {
       all.push_back(row);

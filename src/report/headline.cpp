@@ -46,7 +46,8 @@ void add(const store::MetricRecord& metric, Headline& headline) {
   headline.instance = metric.step;
 }
 
-using MetricName = std::pair<std::string, std::string>;  // Of a step, without its instance.
+using MetricName =
+    std::pair<std::string, std::string>;  // The step, without its instance, and the metric.
 
 /// Returns the headlines of those metrics that are wanted.
 std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metrics,

@@ -11,7 +11,7 @@
 namespace pipeline::report {
 
 /// A metric that the pipeline names in `headline`, else one of a step after which no other step
-/// with metrics follows. Of the instances of a matrix it is that of the best one.
+/// with metrics follows. For a step with a matrix, the metric of the best instance.
 struct Headline {
   std::string step;  ///< Without the instance.
   std::string name;  ///< Name of the metric.

@@ -47,17 +47,17 @@ std::string in_runs(std::size_t runs) {
 }
 
 std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
-  const auto said = core::format_bytes(asked) + " asked, ";
+  const auto asked_text = core::format_bytes(asked) + " asked, ";
   if (used.is_killed) {
     const auto limit = used.killed_with.value_or(asked);
-    if (asked > limit) return std::nullopt;  // No attempt has had as much.
+    if (asked > limit) return std::nullopt;  // No attempt has had as much memory.
     return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(limit))),
-                          said + "the last attempt was killed for lack of memory" +
+                          asked_text + "the last attempt was killed for lack of memory" +
                               (limit > asked ? " with " + core::format_bytes(limit) : "")};
   }
   if (used.killed_with && used.worked_with && asked <= *used.killed_with)
     return ResourceAdvice{"memory", memory_text(rounded_up(static_cast<double>(*used.worked_with))),
-                          said + "killed for lack of memory with " +
+                          asked_text + "killed for lack of memory with " +
                               core::format_bytes(*used.killed_with) + ", not with " +
                               core::format_bytes(*used.worked_with)};
   if (!used.memory) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
       static_cast<double>(*used.memory) > close_to_limit * static_cast<double>(asked);
   if (!is_wasteful && !(is_tight && enough > asked)) return std::nullopt;
   return ResourceAdvice{"memory", memory_text(enough),
-                        said + core::format_bytes(*used.memory) + in_runs(used.runs)};
+                        asked_text + core::format_bytes(*used.memory) + in_runs(used.runs)};
 }
 
 std::optional<ResourceAdvice> cpu_advice(double asked, const StepUse& used) {

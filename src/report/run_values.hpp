@@ -14,7 +14,7 @@
 
 namespace pipeline::report {
 
-/// The values of a run, or of one step of a run. They are read from the store on first use.
+/// The values of a run, or of one step of a run, read from the store on first use.
 class RunValues {
  public:
   /// The store must outlive this object.

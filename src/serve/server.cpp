@@ -41,8 +41,9 @@ Answer answer_safely(Api& api, const PageRequest& request) {
   try {
     return api.answer(request);
   } catch (const core::InputError& error) {
-    const auto& said = error.diagnostics().front();
-    return refusal(404, said.message + (said.suggestion.empty() ? "" : "\n" + said.suggestion));
+    const auto& diagnostic = error.diagnostics().front();
+    return refusal(404, diagnostic.message +
+                            (diagnostic.suggestion.empty() ? "" : "\n" + diagnostic.suggestion));
   } catch (const std::exception& error) {
     return refusal(500, error.what());
   }

@@ -55,7 +55,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
     } else if (member.find("from") || member.find("missing") || member.find("at_least")) {
       read_gathered(name, member, step);
     } else if (names_parameters(member)) {
-      // The data is read when the parameters have values: this keeps its place among the inputs.
+      // The data is read when the parameters have values; an empty input keeps its place.
       step.filled_inputs.push_back(step.spec.inputs.size());
       step.spec.inputs.push_back({.name = name.scalar, .data = DataSpec{}});
       step.inputs.push_back({{}, member.span});

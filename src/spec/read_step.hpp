@@ -34,7 +34,8 @@ struct Defaults {
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< Part of the key `cache`, as is `cache_until`.
   std::string cache_until;
-  std::filesystem::path publish_to;  ///< Of a step only, as `wait`, `services` and `nodes`.
+  std::filesystem::path
+      publish_to;  ///< A key of steps only, as are `wait`, `services` and `nodes`.
   std::string wait;
   std::map<std::string, ServiceSpec> services;
   NodesSpec nodes{.count = 0};

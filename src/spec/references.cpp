@@ -83,7 +83,7 @@ std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<R
     if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.inputs[i].span);
   for (const auto& value : step.condition_values)
     add(step.spec.when->outputs.at(value.name).source, value.span);
-  // These steps end a round or begin one; the step itself does not wait for them.
+  // The sources are checked, but the step does not wait for them: they end a round or begin one.
   for (const auto& then : step.then_sources)
     maker_of(*step.spec.inputs[then.input].then, then.span, steps, index, diagnostics);
   for (const auto& value : step.until_values)

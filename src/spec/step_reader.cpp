@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/identifier.hpp"
+#include "core/text.hpp"
 #include "gpu/resource_checks.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/contradictions.hpp"
@@ -114,11 +115,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       read_secrets(value, defaults, root_, diagnostics_);
     else if (key.scalar == "retry") {
       retry = &value;
-      defaults.retry = settings::decode_retry(value, diagnostics_);
-      defaults.has_retry = true;
-      if (value.kind == core::Value::Kind::scalar)
-        diagnostics_.back().suggestion =
-            "did you mean `retry: {max_retries: " + value.scalar + "}`?";
+      read_retry(value, defaults);
     } else if (key.scalar == "cache")
       read_cache(value, defaults);
     else if (key.scalar == "timeout")
@@ -136,26 +133,13 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
           settings::read_text("publish_to", value, settings::formats::path, diagnostics_);
       if (folder) defaults.publish_to = user_path(*folder, root_);
     } else if (key.scalar == "wait") {
-      const auto scalar = settings::scalar_to_json(value);
-      if (!value.quoted && scalar && scalar->is_boolean())
-        settings::report_type(diagnostics_, "wait", "a question, as in `wait: Deploy?`", value);
-      else
-        defaults.wait =
-            settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
+      read_wait(value, defaults);
     } else if (key.scalar == "services") {
       defaults.services = read_services(value, diagnostics_);
     } else if (key.scalar == "nodes") {
       defaults.nodes = read_nodes(value, diagnostics_);
     } else if (key.scalar == "code") {
-      if (value.kind == core::Value::Kind::scalar) {
-        if (auto pattern =
-                settings::read_text("code", value, settings::formats::path, diagnostics_))
-          defaults.code.emplace({std::move(*pattern)});
-      } else if (auto patterns =
-                     settings::read_texts("code", value, settings::formats::path, diagnostics_)) {
-        defaults.code.emplace(std::move(*patterns));
-      }
-      check_code(value, defaults.code.items());
+      read_code(value, defaults);
     }
   }
   if (retry && !pipeline)
@@ -167,6 +151,36 @@ Defaults StepReader::read_given_parameters(const core::Value& value, const Defau
   Defaults given;
   read_parameters(value, given, &defaults, diagnostics_);
   return given;
+}
+
+void StepReader::read_retry(const core::Value& value, Defaults& defaults) {
+  defaults.retry = settings::decode_retry(value, diagnostics_);
+  defaults.has_retry = true;
+  const bool is_count = value.kind == core::Value::Kind::scalar && !value.scalar.empty() &&
+                        core::all(value.scalar, core::is_digit);
+  if (is_count)
+    diagnostics_.back().suggestion = "did you mean `retry: {max_retries: " + value.scalar + "}`?";
+}
+
+void StepReader::read_wait(const core::Value& value, Defaults& defaults) {
+  const auto scalar = settings::scalar_to_json(value);
+  if (!value.quoted && scalar && scalar->is_boolean())
+    settings::report_type(diagnostics_, "wait", "a question, as in `wait: Deploy?`", value);
+  else
+    defaults.wait =
+        settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
+}
+
+/// Reads a pattern, or a list of patterns.
+void StepReader::read_code(const core::Value& value, Defaults& defaults) {
+  if (value.kind == core::Value::Kind::scalar) {
+    if (auto pattern = settings::read_text("code", value, settings::formats::path, diagnostics_))
+      defaults.code.emplace({std::move(*pattern)});
+  } else if (auto patterns =
+                 settings::read_texts("code", value, settings::formats::path, diagnostics_)) {
+    defaults.code.emplace(std::move(*patterns));
+  }
+  check_code(value, defaults.code.items());
 }
 
 /// Reads `true`, `false` or `{max_age: 24h, until: TEXT}`.

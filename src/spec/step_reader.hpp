@@ -48,6 +48,9 @@ class StepReader {
 
  private:
   std::optional<Duration> read_time(const char* key, const core::Value& value);
+  void read_retry(const core::Value& value, Defaults& defaults);
+  void read_wait(const core::Value& value, Defaults& defaults);
+  void read_code(const core::Value& value, Defaults& defaults);
   void read_cache(const core::Value& value, Defaults& defaults);
   void read_settings(const core::Value& map, Settings& settings);
   /// Reports a file or folder that does not exist and that the settings name under the path `keys`.

@@ -114,7 +114,7 @@ void collect(json document, const fs::path& own_folder, int exit_code) {
       if (!error) throw;
       std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", failed.what());
     }
-  if (error) std::rethrow_exception(error);  // It says why the attempt has failed.
+  if (error) std::rethrow_exception(error);  // The error says why the attempt has failed.
 }
 
 /// Uploads the checkpoint: a single time, or until the process is killed.

@@ -22,8 +22,8 @@ std::optional<struct stat> status_of(const char* path);
 std::optional<struct stat> status_of(const std::filesystem::path& path);
 
 /// Returns the mark of one file, folder or link of an artifact: a hash of its digest, its path and
-/// its size. It is kept as the nanoseconds of the modification time: every change of a file changes
-/// its time.
+/// its size. The mark is kept as the nanoseconds of the modification time, because every change of
+/// a file changes its time.
 long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes);
 void set_mark(const std::filesystem::path& path, long mark);
 /// Modification time of all artifacts, without the nanoseconds.

@@ -29,7 +29,7 @@ using file_tree::copy_file, file_tree::copy_tree, file_tree::hash_tree, file_tre
 
 namespace {
 
-/// Returns the artifact's path, `FOLDER/ab/cdef...`. It is a text, because a run with nothing to do
+/// Returns the artifact's path, `FOLDER/ab/cdef...`, as a text, because a run with nothing to do
 /// looks at thousands of locations, and std::filesystem parses each path.
 std::string location(const fs::path& folder, const core::Digest& digest) {
   auto text = folder.native() + '/' + digest.hex();
@@ -433,7 +433,7 @@ std::vector<core::Digest> ArtifactStore::all() const {
       try {
         found.push_back(core::Digest::from_hex(shelf + entry.filename().string()));
       } catch (const std::invalid_argument&) {
-        // Not a file of the store: left alone.
+        // The file is not one of the store's, and is left alone.
       }
     }
   }

@@ -71,7 +71,7 @@ void ArtifactStore::remove_notes(const std::function<bool(const core::Digest&)>&
             core::Digest::from_hex(begin + name.substr(0, name.size() - suffix.size()));
         if (!is_used(digest)) ::unlink(entry.c_str());
       } catch (const std::invalid_argument&) {
-        // Not a note of the store: left alone.
+        // The file is not one of the store's notes, and is left alone.
       }
     }
     ::rmdir(shelf.c_str());  // Succeeds only if it is empty.

@@ -179,7 +179,8 @@ std::vector<StepRecord> Lineage::consumers(const core::Digest& artifact) {
     row.bind(gathered_kind, inputs.front());
     while (row.step()) inputs.push_back(row.text(0));
   }
-  std::map<std::int64_t, std::pair<std::string, std::string>> found;  // In the order of the rows.
+  std::map<std::int64_t, std::pair<std::string, std::string>>
+      found;  // Keyed by the row's number, so in their order.
   for (const auto& input : inputs) {
     auto row =
         database_.prepare("SELECT id, run, step, parts FROM cache WHERE instr(parts, ?1) > 0");

@@ -181,7 +181,7 @@ void Runs::put_in_order(const std::string& run, std::vector<StepRecord>& steps) 
     const auto* place = entry ? core::member(*entry, "place") : nullptr;
     return place && place->is_number_unsigned() ? place->get<std::uint64_t>() : ~std::uint64_t{0};
   };
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;  // Of each record: place, index.
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;  // Place and index of each record.
   for (std::size_t i = 0; i < steps.size(); ++i) order.emplace_back(place_of(steps[i]), i);
   if (std::ranges::is_sorted(order)) return;
   std::ranges::sort(order);

@@ -59,7 +59,7 @@ class StateLock {
 };
 
 /// The keys of steps whose results a run makes: each is locked for this object alone, as by an
-/// exclusive StateLock. One descriptor is enough for all of them.
+/// exclusive StateLock. A single descriptor locks all keys.
 class KeyLocks {
  public:
   explicit KeyLocks(std::filesystem::path state) : state_(std::move(state)) {}

@@ -125,7 +125,7 @@ class DataKills(S3Bucket, ClusterTest, ChaosTest):
 
     def clean(self):
         """No run needs the files of the last one: the next clean-up removes them here and in the bucket."""
-        days_ago = time.time() - 8 * 86400  # What is younger than a day, or for files of pods a week, may be in use.
+        days_ago = time.time() - 8 * 86400  # Objects younger than a day, or files of pods younger than a week, may be in use.
         for file in files_below(self.data):
             os.utime(file, (days_ago, days_ago))
         for words in ("--runs", "--keep", "0"), ("--profile", "lab", "--remote", "--keep-storage", "0B"):

@@ -8,7 +8,7 @@
 // CHAOS_DO       kill: the program is killed before the change; killed: after the change;
 //                torn: after half of it; full: no space; quota: EDQUOT; broken: EIO;
 //                readonly: EROFS
-// CHAOS_FOR      how many changes fail from there on; 0: all
+// CHAOS_FOR      how many changes fail from there on; 0: all; unset: one
 // CHAOS_SYNCED   a folder that gets what was synced: the content of each synced file and the names
 //                in each synced folder, in files that are named by inode numbers
 #include <atomic>
@@ -102,8 +102,10 @@ std::string path_of(int descriptor) {
 std::string path_of(int folder, const char* name) {
   if (!name) return "";
   if (*name == '/') return name;
-  char here[PATH_MAX];
-  auto above = folder == AT_FDCWD ? (::getcwd(here, sizeof here) ? here : "") : path_of(folder);
+  char working_folder[PATH_MAX];
+  auto above = folder == AT_FDCWD
+                   ? (::getcwd(working_folder, sizeof working_folder) ? working_folder : "")
+                   : path_of(folder);
   return above + "/" + name;
 }
 
@@ -162,7 +164,7 @@ class Change {
 bool changes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)); }
 bool has_mode(int flags) { return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE; }
 
-int open_it(const char* name, int folder, const char* path, int flags, mode_t mode) {
+int open_file(const char* name, int folder, const char* path, int flags, mode_t mode) {
   const auto go = [&] {
     return static_cast<int>(::syscall(SYS_openat, folder, path, flags | O_LARGEFILE, mode));
   };
@@ -180,13 +182,13 @@ FILE* open_stream(const char* path, const char* mode) {
 }
 
 template <class Go>
-auto change_it(const char* what, const std::string& path, Wants wants, Go go) {
+auto counted_change(const char* what, const std::string& path, Wants wants, Go go) {
   const Change change(what, path, wants);
   return change.fails() ? -1 : go();
 }
 
 template <class Go>
-ssize_t write_it(const char* what, int descriptor, std::size_t bytes, Go go) {
+ssize_t counted_write(const char* what, int descriptor, std::size_t bytes, Go go) {
   const Change change(what, path_of(descriptor));
   return change.fails() ? -1 : go(change.part(bytes));
 }
@@ -245,8 +247,8 @@ void forget_content(int folder, const char* path) {
   if (const auto kept = kept_content(status); !kept.empty()) ::syscall(SYS_unlink, kept.c_str());
 }
 
-int sync_it(int descriptor, long call) {
-  return change_it("sync", path_of(descriptor), Wants::space, [&] {
+int counted_sync(int descriptor, long call) {
+  return counted_change("sync", path_of(descriptor), Wants::space, [&] {
     const int result = static_cast<int>(::syscall(call, descriptor));
     if (result == 0) keep_content(descriptor);
     return result;
@@ -265,34 +267,34 @@ extern "C" {
 
 int open(const char* path, int flags, ...) {
   WITH_MODE(flags, mode);
-  return open_it("open", AT_FDCWD, path, flags, mode);
+  return open_file("open", AT_FDCWD, path, flags, mode);
 }
 int open64(const char* path, int flags, ...) {
   WITH_MODE(flags, mode);
-  return open_it("open", AT_FDCWD, path, flags, mode);
+  return open_file("open", AT_FDCWD, path, flags, mode);
 }
 int openat(int folder, const char* path, int flags, ...) {
   WITH_MODE(flags, mode);
-  return open_it("open", folder, path, flags, mode);
+  return open_file("open", folder, path, flags, mode);
 }
 int openat64(int folder, const char* path, int flags, ...) {
   WITH_MODE(flags, mode);
-  return open_it("open", folder, path, flags, mode);
+  return open_file("open", folder, path, flags, mode);
 }
 FILE* fopen(const char* path, const char* mode) { return open_stream(path, mode); }
 FILE* fopen64(const char* path, const char* mode) { return open_stream(path, mode); }
 
 ssize_t write(int descriptor, const void* bytes, std::size_t count) {
-  return write_it("write", descriptor, count, [&](std::size_t part) {
+  return counted_write("write", descriptor, count, [&](std::size_t part) {
     return static_cast<ssize_t>(::syscall(SYS_write, descriptor, bytes, part));
   });
 }
 ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
-  return change_it("writev", path_of(descriptor), Wants::space,
-                   [&] { return REAL(writev)(descriptor, pieces, count); });
+  return counted_change("writev", path_of(descriptor), Wants::space,
+                        [&] { return REAL(writev)(descriptor, pieces, count); });
 }
 ssize_t pwrite(int descriptor, const void* bytes, std::size_t count, off_t offset) {
-  return write_it("pwrite", descriptor, count, [&](std::size_t part) {
+  return counted_write("pwrite", descriptor, count, [&](std::size_t part) {
     return static_cast<ssize_t>(::syscall(SYS_pwrite64, descriptor, bytes, part, offset));
   });
 }
@@ -308,12 +310,12 @@ std::size_t fwrite(const void* bytes, std::size_t size, std::size_t count, FILE*
 }
 ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                         std::size_t count, unsigned flags) {
-  return write_it("copy_file_range", to, count, [&](std::size_t part) {
+  return counted_write("copy_file_range", to, count, [&](std::size_t part) {
     return REAL(copy_file_range)(from, from_offset, to, to_offset, part, flags);
   });
 }
 ssize_t sendfile(int to, int from, off_t* offset, std::size_t count) {
-  return write_it("sendfile", to, count, [&](std::size_t part) {
+  return counted_write("sendfile", to, count, [&](std::size_t part) {
     return static_cast<ssize_t>(::syscall(SYS_sendfile, to, from, offset, part));
   });
 }
@@ -326,53 +328,54 @@ int ioctl(int descriptor, unsigned long request, ...) {
     return static_cast<int>(::syscall(SYS_ioctl, descriptor, request, argument));
   };
   if (request != FICLONE) return go();
-  return change_it("clone", path_of(descriptor), Wants::space, go);
+  return counted_change("clone", path_of(descriptor), Wants::space, go);
 }
 
 int ftruncate(int descriptor, off_t size) noexcept {
-  return change_it("truncate", path_of(descriptor), Wants::space,
-                   [&] { return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size)); });
+  return counted_change("truncate", path_of(descriptor), Wants::space, [&] {
+    return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
+  });
 }
 int ftruncate64(int descriptor, off64_t size) noexcept { return ftruncate(descriptor, size); }
-int fsync(int descriptor) { return sync_it(descriptor, SYS_fsync); }
-int fdatasync(int descriptor) { return sync_it(descriptor, SYS_fdatasync); }
+int fsync(int descriptor) { return counted_sync(descriptor, SYS_fsync); }
+int fdatasync(int descriptor) { return counted_sync(descriptor, SYS_fdatasync); }
 
 int rename(const char* from, const char* to) noexcept {
-  return change_it("rename", path_of(AT_FDCWD, to), Wants::space, [&] {
+  return counted_change("rename", path_of(AT_FDCWD, to), Wants::space, [&] {
     forget_content(AT_FDCWD, to);
     return REAL(rename)(from, to);
   });
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to,
               unsigned flags) noexcept {
-  return change_it("rename", path_of(to_folder, to), Wants::space, [&] {
+  return counted_change("rename", path_of(to_folder, to), Wants::space, [&] {
     if (!flags) forget_content(to_folder, to);
     return REAL(renameat2)(from_folder, from, to_folder, to, flags);
   });
 }
 int link(const char* from, const char* to) noexcept {
-  return change_it("link", path_of(AT_FDCWD, to), Wants::space,
-                   [&] { return REAL(link)(from, to); });
+  return counted_change("link", path_of(AT_FDCWD, to), Wants::space,
+                        [&] { return REAL(link)(from, to); });
 }
 int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
-  return change_it("link", path_of(to_folder, to), Wants::space,
-                   [&] { return REAL(linkat)(from_folder, from, to_folder, to, flags); });
+  return counted_change("link", path_of(to_folder, to), Wants::space,
+                        [&] { return REAL(linkat)(from_folder, from, to_folder, to, flags); });
 }
 int symlink(const char* text, const char* path) noexcept {
-  return change_it("symlink", path_of(AT_FDCWD, path), Wants::space,
-                   [&] { return REAL(symlink)(text, path); });
+  return counted_change("symlink", path_of(AT_FDCWD, path), Wants::space,
+                        [&] { return REAL(symlink)(text, path); });
 }
 int symlinkat(const char* text, int folder, const char* path) noexcept {
-  return change_it("symlink", path_of(folder, path), Wants::space,
-                   [&] { return REAL(symlinkat)(text, folder, path); });
+  return counted_change("symlink", path_of(folder, path), Wants::space,
+                        [&] { return REAL(symlinkat)(text, folder, path); });
 }
 int mkdir(const char* path, mode_t mode) noexcept {
-  return change_it("mkdir", path_of(AT_FDCWD, path), Wants::space,
-                   [&] { return REAL(mkdir)(path, mode); });
+  return counted_change("mkdir", path_of(AT_FDCWD, path), Wants::space,
+                        [&] { return REAL(mkdir)(path, mode); });
 }
 int mkdirat(int folder, const char* path, mode_t mode) noexcept {
-  return change_it("mkdir", path_of(folder, path), Wants::space,
-                   [&] { return REAL(mkdirat)(folder, path, mode); });
+  return counted_change("mkdir", path_of(folder, path), Wants::space,
+                        [&] { return REAL(mkdirat)(folder, path, mode); });
 }
 char* mkdtemp(char* path) noexcept {
   const Change change("mkdir", path_of(AT_FDCWD, path));
@@ -380,38 +383,38 @@ char* mkdtemp(char* path) noexcept {
 }
 
 int unlink(const char* path) noexcept {
-  return change_it("unlink", path_of(AT_FDCWD, path), Wants::nothing, [&] {
+  return counted_change("unlink", path_of(AT_FDCWD, path), Wants::nothing, [&] {
     forget_content(AT_FDCWD, path);
     return REAL(unlink)(path);
   });
 }
 int unlinkat(int folder, const char* path, int flags) noexcept {
-  return change_it("unlink", path_of(folder, path), Wants::nothing, [&] {
+  return counted_change("unlink", path_of(folder, path), Wants::nothing, [&] {
     forget_content(folder, path);
     return REAL(unlinkat)(folder, path, flags);
   });
 }
 int rmdir(const char* path) noexcept {
-  return change_it("rmdir", path_of(AT_FDCWD, path), Wants::nothing, [&] {
+  return counted_change("rmdir", path_of(AT_FDCWD, path), Wants::nothing, [&] {
     forget_content(AT_FDCWD, path);
     return REAL(rmdir)(path);
   });
 }
 int chmod(const char* path, mode_t mode) noexcept {
-  return change_it("chmod", path_of(AT_FDCWD, path), Wants::nothing,
-                   [&] { return REAL(chmod)(path, mode); });
+  return counted_change("chmod", path_of(AT_FDCWD, path), Wants::nothing,
+                        [&] { return REAL(chmod)(path, mode); });
 }
 int fchmod(int descriptor, mode_t mode) noexcept {
-  return change_it("chmod", path_of(descriptor), Wants::nothing,
-                   [&] { return REAL(fchmod)(descriptor, mode); });
+  return counted_change("chmod", path_of(descriptor), Wants::nothing,
+                        [&] { return REAL(fchmod)(descriptor, mode); });
 }
 int fchmodat(int folder, const char* path, mode_t mode, int flags) noexcept {
-  return change_it("chmod", path_of(folder, path), Wants::nothing,
-                   [&] { return REAL(fchmodat)(folder, path, mode, flags); });
+  return counted_change("chmod", path_of(folder, path), Wants::nothing,
+                        [&] { return REAL(fchmodat)(folder, path, mode, flags); });
 }
 int utimensat(int folder, const char* path, const struct timespec times[2], int flags) noexcept {
-  return change_it("utime", path_of(folder, path), Wants::nothing,
-                   [&] { return REAL(utimensat)(folder, path, times, flags); });
+  return counted_change("utime", path_of(folder, path), Wants::nothing,
+                        [&] { return REAL(utimensat)(folder, path, times, flags); });
 }
 
 }  // extern "C"

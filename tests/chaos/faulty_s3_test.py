@@ -22,8 +22,8 @@ class FaultyBucket(S3Bucket, ChaosTest):
     orchestrator = "local"
 
     def begin_proxy(self, random) -> FaultyProxy:
-        there = S3["PLAIN"].removeprefix("http://").rstrip("/")
-        host, port = there.rsplit(":", 1)
+        address = S3["PLAIN"].removeprefix("http://").rstrip("/")
+        host, port = address.rsplit(":", 1)
         listener = socket.create_server((host, 0))
         proxy = FaultyProxy(listener, lambda: socket.create_connection((host, int(port))), chosen(random))
         proxy.url = f"http://{host}:{listener.getsockname()[1]}"
@@ -40,7 +40,7 @@ class FaultyBucket(S3Bucket, ChaosTest):
 
     def test_a_run_and_its_reuse_complete_though_three_of_ten_calls_fail(self):
         self.pipeline(STEPS)
-        calls, faults, count, took, told = 0, collections.Counter(), 0, [], 0
+        calls, faults, count, took, notices = 0, collections.Counter(), 0, [], 0
         for number, random in rounds(40):
             with self.subTest(round=number):
                 proxy = self.begin_proxy(random)
@@ -49,7 +49,7 @@ class FaultyBucket(S3Bucket, ChaosTest):
                 self.assertEqual(set(made.steps().values()), {"succeeded"}, made)
                 run, reused = self.run_on(f"there{number}", number)
                 self.assertEqual(set(reused.steps().values()), {"cached"}, reused)
-                told += len([event for event in made.events("notice") + reused.events("notice") if "s3://" in event["text"]])
+                notices += len([event for event in made.events("notice") + reused.events("notice") if "s3://" in event["text"]])
                 proxy.end()
                 calls += len(proxy.asked)
                 faults.update(proxy.faults)
@@ -59,7 +59,7 @@ class FaultyBucket(S3Bucket, ChaosTest):
                     self.assertEqual(self.pipe("verify").code, 0)
                     self.assert_nothing_left()
                 count += 1
-        self.assertEqual(told, 0)
+        self.assertEqual(notices, 0)
         self.assertGreater(sum(faults.values()), 0)
         figure("faulty_s3", f"{count} times a run and its reuse on another machine completed, {sum(faults.values())} of {calls} calls failed ({dict(faults)}), "
                f"{max(took):.0f} s at most")

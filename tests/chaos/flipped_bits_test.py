@@ -53,7 +53,7 @@ class FlippedBits(ChaosTest):
             "sum": {"command": "python3 work.py ${outputs.x} ${params.n} ${inputs.b}", "code": ["work.py"], "inputs": {"b": "big.x"}, "parameters": {"n": 0},
                     "outputs": ["x"]},
         })
-        for n in range(14):  # So many that SQLite has moved its write-ahead log into the database at least once.
+        for n in range(14):  # Enough runs that SQLite has moved its write-ahead log into the database at least once.
             self.run_n(n)
         self.assertGreater((self.state / "pipe.db").stat().st_size, 40_000)
         self.right = {name: pathlib.Path(self.path_of(name)).read_bytes().partition(b"\n")[2] for name in ("use.x", "sum.x")}

@@ -80,7 +80,7 @@ class Stalls(ChaosTest):
         late = []
         for number, chance in rounds(10):
             at = f"round {number}: {REPEAT} CHAOS_ONLY={number}"
-            self.fresh_state()  # So that pids() reads the log of this round's run.
+            self.fresh_state()  # pids() then reads the log of this round's run.
             run = self.watched()
             pids = wait_until(self.pids, "three ranks")
             time.sleep(chance.uniform(0, 2))

@@ -139,7 +139,7 @@ class ChaosTest(PipeTest):
     def disk(self, at: int = 0, deed: str = "", count: int = 1) -> dict:
         """Returns variables with which faulty_disk.so does `deed` at the command's change with the number `at` below the state folder.
 
-        It does the deed at `count` changes in all; 0 means at all later ones.
+        faulty_disk.so does the deed at `count` changes in all; 0 means at all later ones.
         """
         log = self.folder / "changes"
         log.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed, wait_until
-from support_s3 import Between, S3Bucket, needs_s3
+from support_s3 import S3Bucket, ScriptedProxy, needs_s3
 from support_training import KilledTraining
 
 
@@ -53,9 +53,9 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
     def test_a_checkpoint_that_was_uploaded_incompletely_or_is_damaged_is_never_restored(self):
         """If a later checkpoint cannot be uploaded, the one before is restored; if it is damaged in the bucket, the folder is empty."""
         refuses = False
-        between = Between(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.pipeline({"train": {"command": "cat ${checkpoint}/n > ${outputs.n} || { echo 1 > ${checkpoint}/n; until [ -e ${checkpoint}/go ]; do sleep 0.1; done; }; exit 1",
                                  "outputs": ["n"]}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
@@ -79,7 +79,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         self.assertIn("${checkpoint} is empty, because the uploaded checkpoint cannot be used", self.pipe("logs", "latest", "train").text)
 
     def change_checkpoint(self, line: str, earlier: list[str]):
-        """Runs the line in a pod that is not among the earlier ones. It ends the step, whose container may take the line's shell with it."""
+        """Runs the line in a pod that is not among the earlier ones. The line ends the step, and the end of its container may kill the line's shell."""
         pod = wait_until(lambda: [pod for pod in self.pods() if pod not in earlier], "a pod")[0]
         wait_until(lambda: "n" in kubectl("exec", pod, "--", "ls", "/pipe/checkpoint", check=False).split(), "the step's first file")
         kubectl("exec", pod, "--", "sh", "-c", f"cd /pipe/checkpoint; {line}", check=False)

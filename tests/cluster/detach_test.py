@@ -24,7 +24,7 @@ class DetachedTest(NamespaceTest):
         self.in_namespace("apply", "-f", "-", input=role.out)
 
     def write_chain(self, length: int = 3, seconds: float = 1.5, waits: tuple = (), **more) -> list[str]:
-        """Writes a pipeline of steps that run one after the other and output the name of their pod, and returns the steps' names. Those whose numbers, from 0,
+        """Writes a pipeline of steps that run one after the other and output the name of their pod, and returns the steps' names. Steps whose numbers, from 0,
         are in `waits` end once the test calls release_step(). `more` has further keys of each step."""
         steps = {}
         for number in range(length):
@@ -308,7 +308,7 @@ class StopsTest(StopsAnywhere, DetachedTest):
         self.assertIn(f"waiting for the run's Lease {event['driver']['job']}, which {event['driver']['holder']} holds", told)
         self.release_step("s0")
         self.wait_for("succeeded")
-        self.assertEqual(self.finish(second).code, 0, "it finds that the run has ended")
+        self.assertEqual(self.finish(second).code, 0, "the second driver finds that the run has ended")
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 

@@ -7,7 +7,7 @@ import signal
 import unittest
 
 from support_cluster import ClusterTest, needs_cluster, needs_test_bed, wait_until
-from support_s3 import S3, Between, S3Bucket, needs_s3
+from support_s3 import S3, S3Bucket, ScriptedProxy, needs_s3
 
 
 @needs_cluster
@@ -16,17 +16,17 @@ from support_s3 import S3, Between, S3Bucket, needs_s3
 class ElsewhereTest(S3Bucket, ClusterTest):
     def setUp(self):
         super().setUp()
-        self.between = Between(self.trouble)
-        self.addCleanup(self.between.end)
-        self.profile(endpoint=self.between.url, pod_endpoint=S3["PLAIN"])
+        self.proxy = ScriptedProxy(self.trouble)
+        self.addCleanup(self.proxy.end)
+        self.profile(endpoint=self.proxy.url, pod_endpoint=S3["PLAIN"])
 
     def trouble(self, method, path):
         return None
 
     def downloads(self) -> list[str]:
         """Returns the driver's requests that read outputs, since the last call."""
-        found = [line for line in self.between.asked if line.startswith("GET ") and ("/artifacts/" in line or "/outputs/" in line)]
-        self.between.asked.clear()
+        found = [line for line in self.proxy.asked if line.startswith("GET ") and ("/artifacts/" in line or "/outputs/" in line)]
+        self.proxy.asked.clear()
         return found
 
     def blob(self, digest: str, suffix: str = "") -> pathlib.Path:
@@ -64,7 +64,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
             self.assertTrue(one["url"].endswith(f"/artifacts/{one['digest'][:2]}/{one['digest'][2:]}{suffix}"), one)
             self.assertTrue(self.blob(one["digest"], suffix).exists())
         self.assertIn("path", made["make.small"])
-        self.assertLess(len(self.downloads()), 3, "of small ones alone")
+        self.assertLess(len(self.downloads()), 3, "only small artifacts are downloaded")
         self.assertEqual(self.artifact("use.sum").split(), [hashlib.sha256(b"x" * 20000000).hexdigest(), "-", "4000000"])
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
         # Reuse, plan and tables do not need the content. `verify` knows that it is in the bucket.
@@ -108,7 +108,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
             return None
 
         process = []
-        self.between.trouble = trouble
+        self.proxy.trouble = trouble
         process.append(self.start("run", "pipeline.yaml", "--output", "json"))
         wait_until(lambda: killed, "the first copy to a digest")
         process[0].communicate()
@@ -126,7 +126,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.make_large("a")
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
         made = self.outputs()["makea.data"]["digest"]
-        requests = [line for line in self.between.asked if line.endswith(f"/artifacts/{made[:2]}/{made[2:]}")]
+        requests = [line for line in self.proxy.asked if line.endswith(f"/artifacts/{made[:2]}/{made[2:]}")]
         self.assertEqual({line.split()[0] for line in requests}, {"HEAD", "POST"}, "no copy")
         process, killed = [], []
 
@@ -138,7 +138,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
             return "cut"
 
         self.make_large("b")
-        self.between.trouble = trouble
+        self.proxy.trouble = trouble
         process.append(self.start("run", "pipeline.yaml", "--output", "json"))
         wait_until(lambda: killed, "the answer to the pod's question")
         process[0].communicate()
@@ -163,7 +163,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
                     process[0].send_signal(signal.SIGKILL)
                     return "cut"
 
-                self.between.trouble = trouble
+                self.proxy.trouble = trouble
                 process.append(self.start("run", "pipeline.yaml", "--output", "json"))
                 wait_until(lambda: killed, "a removal after the step's record")
                 process[0].communicate()

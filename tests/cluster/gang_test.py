@@ -115,7 +115,7 @@ time.sleep(600)
             self.assertEqual(self.pipe("shell", "latest", self.mark, "--rank", "0", "--", "no-such-program").code, 127)
 
         failure = self.finish_beside(run, open_shells).failure(self.mark)
-        self.assertGreater(time.monotonic() - began, 10, "it was ended while it computed")
+        self.assertGreater(time.monotonic() - began, 10, "the process was ended while it computed")
         self.assertEqual(failure["kind"], "stalled")
         self.assertIn("rank 1 waits for something else than the 2 others", failure["message"])
         self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["details"])

@@ -1,4 +1,4 @@
-"""A step with nodes in a queue is one Indexed Job. It passes the tests of gang_test.py, in which each node has a Job. The test bed's server, 1.20, has no
+"""A step with nodes in a queue is one Indexed Job. The Job passes the tests of gang_test.py, in which each node has a Job. The test bed's server, 1.20, has no
 Indexed Jobs: support_indexed_jobs.py makes their pods. Nodes, volumes, logs and streams are real."""
 
 import unittest
@@ -29,7 +29,7 @@ class IndexedJobsTest(gang_test.NodesTest):
 
     def tearDown(self):
         for job in self.server.made:
-            self.assertGreaterEqual(job["spec"]["completions"], 2)  # One Job for all nodes.
+            self.assertGreaterEqual(job["spec"]["completions"], 2)  # A single Job for all nodes.
             self.assertTrue(job["spec"]["suspend"])
         self.assertTrue(self.server.made)
         super().tearDown()

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
-from support_s3 import S3, Between, S3Bucket, needs_s3
+from support_s3 import S3, ScriptedProxy, S3Bucket, needs_s3
 
 
 @needs_cluster
@@ -53,16 +53,16 @@ class S3Test(S3Bucket, ClusterTest):
                        "here": {"orchestrator": "local", "command": "head -c 40000000 /dev/urandom > ${outputs.data}", "outputs": ["data"]},
                        **{f"sum-{name}": {"command": "cat ${inputs.a} ${inputs.b} | wc -c > ${outputs.n}", "inputs": {"a": "big.data", "b": "here.data"},
                                           "outputs": ["n"]} for name in "xy"}})
-        between = Between(lambda method, path: None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(lambda method, path: None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.run_pipe()
         self.assertEqual(self.artifact("sum-x.n").strip(), "90000000")
         self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
         # Only answered requests count, because a part is sent again if its connection breaks, as on a busy machine.
-        parts = [line for line in between.served if line.startswith("PUT") and "/outputs/data" in line]
-        self.assertEqual(len(parts), 6, "of 8 MiB, from the pod")
-        writes = [line for line in between.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
+        parts = [line for line in proxy.served if line.startswith("PUT") and "/outputs/data" in line]
+        self.assertEqual(len(parts), 6, "the pod sends parts of 8 MiB")
+        writes = [line for line in proxy.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
         made = {one["output"]: one["digest"][2:] for one in json.loads(self.pipe("artifacts", "--output", "json").out)["artifacts"]}
 
         def count(output: str) -> dict[str, int]:
@@ -75,9 +75,9 @@ class S3Test(S3Bucket, ClusterTest):
 
     def test_the_second_pod_of_a_node_downloads_nothing(self):
         cache = self.folder / "node-cache"
-        between = Between(lambda method, path: None)
-        self.addCleanup(between.end)
-        store = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": between.url}
+        proxy = ScriptedProxy(lambda method, path: None)
+        self.addCleanup(proxy.end)
+        store = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": proxy.url}
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": store, "node_cache": {"path": str(cache), "budget": "1GiB"}}}))
 
         size = 24 << 20
@@ -85,13 +85,13 @@ class S3Test(S3Bucket, ClusterTest):
 
         def downloads_of(name: str) -> int:
             """Runs a step that reads data of this machine, and returns how many requests its pod has sent for the data."""
-            between.served.clear()
+            proxy.served.clear()
             self.pipeline({"here": {"orchestrator": "local", "command": f"head -c {size} /dev/zero > ${{outputs.data}}; echo {self.mark} >> ${{outputs.data}}", "outputs": ["data"]},
                            name: {"command": f"sha256sum < ${{inputs.data}}; : {name}", "inputs": {"data": "here.data"}}})
             result = self.run_pipe()
             self.assertIn(digest, self.pipe("logs", "latest", name).text, result)
             self.assertTrue((cache / digest).is_file(), sorted(cache.iterdir()))
-            return sum(line.startswith("GET") and line.endswith(f"/artifacts/{digest[:2]}/{digest[2:]}") for line in between.served)
+            return sum(line.startswith("GET") and line.endswith(f"/artifacts/{digest[:2]}/{digest[2:]}") for line in proxy.served)
 
         self.assertGreater(downloads_of("first"), 0)
         self.assertIn("inputs: 0 B from the node's cache, ", self.pipe("logs", "latest", "first").text)
@@ -132,9 +132,9 @@ class S3Test(S3Bucket, ClusterTest):
             count += 1
             return {0: 503, 4: "cut", 8: 500}.get(count % 13)
 
-        between = Between(trouble)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(trouble)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         steps = self.chain()
         result = self.run_pipe()
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)

@@ -62,7 +62,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
             browser.wait("[...document.querySelectorAll('.badge')].filter((one) => one.textContent === 'succeeded').length >= 2")
             self.assertEqual(browser.complaints, [])
         missing = [name for name in before if name not in self.objects() and not name.startswith("team/pipe/attempts/")]
-        self.assertEqual([name for name in missing if "/drivers/" in name], [], "it only reads")
+        self.assertEqual([name for name in missing if "/drivers/" in name], [], "the page only reads the bucket")
         self.server.terminate()
         self.assertEqual(self.finish(self.server).code, 0)
         self.assertEqual([path.name for path in self.elsewhere.iterdir()], ["profiles.yaml"], "nothing is imported")

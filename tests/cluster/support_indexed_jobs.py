@@ -1,5 +1,5 @@
-"""A stand-in for an API server with Indexed Jobs and Kueue: a proxy before a real API server of 1.20, which has neither. The proxy passes on all requests. It
-makes and ends the pods of an Indexed Job as the Job's controller does: there is a pod for each index, and when a pod fails or is deleted, the others are
+"""A stand-in for an API server with Indexed Jobs and Kueue: a proxy before a real API server of 1.20, which has neither. The proxy passes on all requests,
+and makes and ends the pods of an Indexed Job as the Job's controller does: there is a pod for each index, and when a pod fails or is deleted, the others are
 deleted. A Job in Kueue's queue `training` starts at once."""
 
 import asyncio
@@ -100,7 +100,7 @@ class IndexedJobs:
         """Creates an Indexed Job on the real server, whose pods control() makes, and returns the response."""
         self.made.append(job)
         kept = json.loads(json.dumps(job))
-        kept["spec"]["parallelism"] = 0  # So that the real server's controller makes no pods.
+        kept["spec"]["parallelism"] = 0  # The real server's controller then makes no pods.
         status, made = await self.call("POST", path, kept)
         if status == 201:
             self.controller = asyncio.ensure_future(self.control(f"/api/v1/namespaces/{path.split('/')[5]}/pods", made, job["spec"]["template"], job["spec"]["completions"]))

@@ -48,7 +48,7 @@ class Measured(ClusterTest):
         print(f"in pods: memory {grown:.4f}, CPU time {self.cpu(many) / own:.4f} of what the program knows of; tree {tree['usage']['peak_memory'] / MEBIBYTE:.1f} MiB", flush=True)
         self.assertAlmostEqual(grown, 1, delta=0.02)
         self.assertGreaterEqual(self.cpu(many), own * 0.98)
-        self.assertLess(self.cpu(many), own * 1.02 + 0.02, "its end is beside it")
+        self.assertLess(self.cpu(many), own * 1.02 + 0.02, "the program does not know the time of its own end")
         self.assertGreater(tree["usage"]["peak_memory"], 200 * MEBIBYTE)
         self.assertLess(tree["usage"]["peak_memory"], 230 * MEBIBYTE)
         for phase in ("waiting_ms", "preparing_ms", "running_ms", "storing_ms"):
@@ -83,7 +83,7 @@ class Measured(ClusterTest):
         self.assertAlmostEqual(busy["mean_memory"] / MEBIBYTE, 6144, delta=400)
         self.assertNotIn("mean_load", divided)
         self.assertEqual(divided["peak_memory"], 300 * MEBIBYTE)
-        self.assertLess(self.cpu(train), 0.3, "what nvidia-smi uses is not the step's")
+        self.assertLess(self.cpu(train), 0.3, "the usage of nvidia-smi does not count as the step's")
         self.assertRegex(self.pipe("show", "latest").out, r"train 1 +0 +Stand-in 16GB +\d+ % +60 % +9 GiB of 16 GiB +GPU-a")
         self.assert_nothing_left()
 

@@ -37,7 +37,7 @@ class WhatMustNotCompile(unittest.TestCase):
         for case in cases:
             with self.subTest(case.stem):
                 done = compile(case, "-I", folder.name)
-                self.assertNotEqual(done.returncode, 0, "it compiles")
+                self.assertNotEqual(done.returncode, 0, "the wrong program compiles")
                 first = "\n".join(done.stdout.splitlines()[:FIRST_LINES])
                 self.assertIn(case.name + ":", first, "the user's own line is not among the first")
                 for expected in re.findall(r"^// expect: (.*)$", case.read_text(), re.MULTILINE):
@@ -50,7 +50,7 @@ class WhatTheGuideShows(unittest.TestCase):
         self.assertGreater(len(blocks), 5)
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "guide.cpp"
-            # One after the other, as a reader has them: statements go into a function of their own.
+            # The blocks follow one another, as in the guide; statements go into a function of their own.
             head = "#include <pipeline/run.hpp>\n#include <filesystem>\n#include <fstream>\n#include <iostream>\nnamespace pl = pipeline;\nusing namespace pipeline::literals;\n"
             inside, outside = [], []
             for block in blocks:

@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
             {.parameters = {{"number", "many"}}, .orchestrator = "local", .state = state});
     check(false, "a parameter of the wrong type is refused");
   } catch (const pl::RunError& error) {
-    check(error.exit_code() == 2, "it is the input that is wrong");
+    check(error.exit_code() == 2, "the exit code says that the input is wrong");
     check(!error.diagnostics().empty() && !error.diagnostics().front().message.empty(),
           "the error has its diagnostics");
   }
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
 
   check(pl::run(first, {.orchestrator = "local", .state = state}).load(choice) == 1 &&
             pl::run(second, {.orchestrator = "local", .state = state}).load(choice) == 2,
-        "another function as the same step is not reused, and it is the one that is called");
+        "the result of another function is not reused for a step of the same name");
 
   std::stop_source stop;
   std::jthread stopper;

@@ -49,7 +49,7 @@ class AptSnapshot(PipeTest):
         self.assertTrue(asked)
         self.assertEqual({path.split("/")[2] for path in asked}, {OLD, NEW})
 
-    def test_a_change_of_the_date_is_a_change_of_the_key_and_is_told(self):
+    def test_a_change_of_the_date_is_a_change_of_the_key_and_is_reported(self):
         self.declare("2024-01-01")
         self.run_pipe()
         self.assertEqual(self.run_pipe().steps(), {"one": "cached"})

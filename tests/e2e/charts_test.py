@@ -122,7 +122,7 @@ class Charts(ServeTest):
         self.browser.open(self.address.replace("/?", f"/run/{run}?mean=nothing&"), "document.querySelectorAll('g > polyline.line').length === 9")
         self.assertLessEqual(self.browser.js("Math.max(...[...document.querySelectorAll('g > polyline.line')].map((one) => one.getAttribute('points').split(' ').length))"), 200)
         box = json.loads(self.ask(f"/api/curves?run={run}&name=val_loss")[2])
-        self.assertEqual([len(box), max(point[1] for one in box for point in one["curve"])], [9, 99], "what lasts one step of 20,000 stays")
+        self.assertEqual([len(box), max(point[1] for one in box for point in one["curve"])], [9, 99], "a peak of one step in 20,000 stays")
         self.drag(0.4, 0.6)
         self.browser.wait("[...document.querySelectorAll('button')].some((one) => one.textContent === 'Show all' && one.checkVisibility())")
         wait_until(lambda: any("from=" in url and "/api/curves" in url for url in self.browser.requests), "a request for a part")
@@ -279,7 +279,7 @@ if rate > 0.2: raise ValueError('diverged')
         self.browser.open(f"file://{self.folder}/report.html", "document.querySelector('#timeline svg')")
         self.assertEqual(self.browser.js("[...document.querySelectorAll('#timeline text.rowname')].map((one) => one.textContent)"), ["load", "work \u00d7 70"])
         rows = self.browser.js("new Set([...document.querySelectorAll('#timeline svg[role=img] g rect')].map((one) => one.getAttribute('y'))).size")
-        self.assertLessEqual(rows, 5, "as many as ran at a time")
+        self.assertLessEqual(rows, 5, "there are as many rows as steps ran at a time")
 
     def test_a_run_in_the_cell_of_a_notebook_is_a_sandboxed_frame(self):
         self.folds()

@@ -50,7 +50,7 @@ class Commands(PipeTest):
 
         def is_waiting() -> bool:
             for file in pathlib.Path(f"/proc/{follower.pid}/fd").iterdir():
-                with contextlib.suppress(FileNotFoundError):  # It was closed after it had been listed.
+                with contextlib.suppress(FileNotFoundError):  # The file was closed after it had been listed.
                     if "inotify" in os.readlink(file):
                         return True
             return False
@@ -92,7 +92,7 @@ class Commands(PipeTest):
         self.assertEqual((tree / "file").read_text(), "in\n")
         (tree / "file").write_text("mine now")
         again = self.pipe("artifacts", "latest", "make.text", "--copy", tree / "file")
-        self.assertEqual(again.code, 2, "what exists is not overwritten")
+        self.assertEqual(again.code, 2, "an existing file is not overwritten")
         self.assertEqual((tree / "file").read_text(), "mine now")
 
     def test_results_have_paths_with_the_names_of_their_files(self):
@@ -107,7 +107,7 @@ class Commands(PipeTest):
         self.assertIn(shown["plot.plot"], self.pipe("artifacts", "latest").out)
         shutil.rmtree(links)
         self.assertIn(shown["plot.plot"], self.pipe("artifacts", "latest").out)
-        self.assertTrue((self.folder / shown["plot.plot"]).exists(), "it is made again")
+        self.assertTrue((self.folder / shown["plot.plot"]).exists(), "the output is made again")
         self.pipeline({"plot": {"command": "printf other > ${outputs.plot}", "outputs": {"plot": "plot.png"}}})
         other = self.run_pipe().events("summary")[0]["results"][0]["path"]
         self.assertEqual([(self.folder / shown["plot.plot"]).read_text(), (self.folder / other).read_text()], ["picture", "other"], "a path never changes its meaning")
@@ -254,7 +254,7 @@ class Commands(PipeTest):
         warnings = [each["warning"] for each in events if each["event"] == "warning"]
         self.assertEqual([(each["code"], each["file"]) for each in warnings], [("missing-file", str(self.folder / "pipeline.yaml"))])
 
-    def test_settings_of_a_dockerfiles_build_are_told_where_there_is_none(self):
+    def test_settings_of_a_dockerfiles_build_are_reported_where_there_is_no_dockerfile(self):
         self.write("Dockerfile", "FROM debian:bookworm-slim\n")
         self.pipeline({"a": {"command": "true"}, "b": {"command": "true"}}, {"build_context_root": "."})
         told = self.pipe("validate", "pipeline.yaml")

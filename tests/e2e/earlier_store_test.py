@@ -15,7 +15,7 @@ class EarlierStore(ServeTest):
 
     FORMAT, FAILED, REPEATED = 2, "20261123-182410-84c23f", "20261123-182410-d2dea4"  # The latter are runs.
     DATA, MODEL = "4355a46b19d3", "8b654aaf31d8"  # Digests of the outputs of load and train.size-2.
-    ATTEMPTS, HAS_USAGE = 1, False  # Of the step that failed.
+    ATTEMPTS, HAS_USAGE = 1, False  # Attempts of the step that failed.
 
     def setUp(self):
         super().setUp()

@@ -109,7 +109,7 @@ class Digits(unittest.TestCase):
                 ends = self.run_in("docker", parent)
                 plot = ends.pop("plot")
                 self.assertEqual(set(ends.values()), {"succeeded"}, ends)
-                self.assertEqual(plot, "cached" if results else "succeeded", "its inputs are the same, whatever the others ran on")
+                self.assertEqual(plot, "cached" if results else "succeeded", "the inputs of 'plot' are the same, whatever image the other steps ran in")
                 results.append(self.check_results())
                 self.assertEqual(set(self.run_in("docker", parent).values()), {"cached"})
         self.assertEqual(len(set(results)), 1, "the program brings its own libraries: the same to the last digit")

@@ -45,7 +45,7 @@ class Search(SearchTest):
         listed = json.loads(self.pipe("artifacts", "--name", "optimum", "--output", "json").out)["versions"]
         self.assertEqual([(version["version"], version["current"]) for version in listed], [(1, True)])
         second = self.run_pipe("-p", "seed=2")
-        self.assertEqual(second.steps()["start"], "succeeded")  # It is not reused, because its input is the version that the first run has published.
+        self.assertEqual(second.steps()["start"], "succeeded")  # The step is not reused, because its input is the version that the first run has published.
         self.assertLessEqual(self.best("choose.best")["loss"], found["loss"])
 
 

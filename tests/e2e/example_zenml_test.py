@@ -72,7 +72,7 @@ class EndToEnd(Example):
         self.assertGreater(metrics["test"], 0.9)
         self.assertEqual(metrics["production"], 0)
         again = self.run_file("train.yaml")
-        self.assertEqual((again["evaluate"], again["promote"], self.versions("wine-model")), ("succeeded", "skipped", 1), "it is not better than production")
+        self.assertEqual((again["evaluate"], again["promote"], self.versions("wine-model")), ("succeeded", "skipped", 1), "the model is not better than that in production")
 
         used = self.run_file("predict.yaml")
         self.assertEqual((used["predict"], used["notify"]), ("succeeded", "succeeded"))

@@ -51,7 +51,7 @@ statement.Statement.copy_from_pb(json_format.ParseDict(document, statement_pb2.S
 json_format.ParseDict(document["predicate"], provenance_pb2.Provenance())
 for line in open("events.ndjson"):
     event = json.loads(line)
-    event_v2.RunEvent(  # It checks times and identifiers.
+    event_v2.RunEvent(  # The class checks times and identifiers.
         eventTime=event["eventTime"], producer=event["producer"], eventType=event_v2.RunState[event["eventType"]],
         run=event_v2.Run(runId=event["run"]["runId"]), job=event_v2.Job(namespace=event["job"]["namespace"], name=event["job"]["name"]),
         inputs=[event_v2.InputDataset(namespace=each["namespace"], name=each["name"]) for each in event["inputs"]],

@@ -97,7 +97,7 @@ class Failures(PipeTest):
         self.assertIn("attempt number 1", self.pipe("logs", "latest", "flaky", "--attempt", "1").out)
         self.assertEqual(self.artifact("flaky.x"), "done\n")
 
-    def test_out_of_memory_is_told_from_other_kills(self):
+    def test_out_of_memory_is_distinguished_from_other_kills(self):
         self.pipeline({
             "hungry": python("x = bytearray(400 << 20); print(len(x))", settings={"resources": {"memory": "64MiB"}}),
             "killed": python("import os; os.kill(os.getpid(), 9)"),
@@ -125,7 +125,7 @@ class Failures(PipeTest):
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"}, "the limit is no part of the key")
         self.assert_nothing_left()
 
-    def test_a_child_killed_for_memory_is_told_whatever_the_step_makes_of_it(self):
+    def test_a_child_killed_for_memory_is_reported_whatever_the_step_makes_of_it(self):
         child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = bytearray(range(256)) * (400 << 12)']); sys.exit({})"
         limit = {"resources": {"memory": "64MiB"}}
         self.pipeline({
@@ -188,7 +188,7 @@ class Failures(PipeTest):
         log = self.pipe("logs", "latest", "hangs").text
         self.assertIn("pipe: stalled: has printed nothing for 2.0s", log)
         self.assertIn("goes on", log)
-        self.assertRegex(notices["without-init"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)", "its own first process is shown")
+        self.assertRegex(notices["without-init"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)", "the container's own first process is shown")
         self.assertRegex(self.pipe("logs", "latest", "without-init").text, r"\d+ sleep 6: sleeps in ")
 
     def test_a_stalled_step_is_ended_and_retried_with_retry_stalled(self):
@@ -401,7 +401,7 @@ class FullDisk(PipeTest):
         self.assertRegex(full.text, "[Nn]o space left on device|disk.*full|full.*disk")
         filler.unlink()
         self.pipeline({"small": {"command": "echo small > ${outputs.x}", "outputs": ["x"]}})
-        self.assertEqual(self.run_pipe().steps()["small"], "cached", "what had succeeded before is still there")
+        self.assertEqual(self.run_pipe().steps()["small"], "cached", "results of earlier steps are kept")
         self.assert_nothing_left()
 
 

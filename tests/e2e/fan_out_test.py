@@ -78,7 +78,7 @@ class OnDocker(PipeTest):
 class AsProcesses(OnDocker):
     orchestrator = "local"
 
-    def test_instances_that_fail_alike_are_told_once_with_their_number(self):
+    def test_instances_that_fail_alike_are_reported_once_with_their_number(self):
         command = "test ${params.n} = 9 && echo other && exit 4; echo No module named x in $PWD >&2; exit 3"
         for values, lines in ((["a", "b", "c", 9], 2), ([*range(40)], 0)):
             self.pipeline({"fit": {"matrix": {"n": values}, "command": command}})

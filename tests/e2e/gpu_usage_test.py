@@ -60,7 +60,7 @@ class GpuUsage(ServeTest):
             if "began" in line:
                 self.devices(100, 9 * 1024)
                 break
-        time.sleep(1 + 6 * (time.monotonic() - began))  # So long that the samples before the change hardly count in the mean.
+        time.sleep(1 + 6 * (time.monotonic() - began))  # Long enough that the samples before the change hardly count in the mean.
         self.write("go", "")
         self.finish(driver)
         (gpu,) = self.gpus()

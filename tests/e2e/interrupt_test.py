@@ -119,7 +119,7 @@ class Interrupted(PipeTest):
         wait_until(lambda: json.loads(self.pipe("show", killed, "--output", "json").out)["status"] == "died", "a dead driver")
         self.pipeline({"next": {"command": ["python3", "-c", "print(1)"]}})
         self.run_pipe()
-        self.assertNotRegex(self.pipe("show", killed).out, r"(?m)^wait +\w+ +[0-9.]+m?s", "it is not known how long the step has run")
+        self.assertNotRegex(self.pipe("show", killed).out, r"(?m)^wait +\w+ +[0-9.]+m?s", "the time that the step ran is not known")
         wait_until(lambda: self.orchestrator == "local" or not self.containers(), "an end of the dead run's container")
         self.assertRegex(self.pipe("runs").out, rf"(?m)^{killed} +\S+ +interrupted +\S+ \S+Z +\d+ +\d+ +\d+ *$", "nor the run")
         self.assertNotIn(" in ", self.pipe("show", killed).out.splitlines()[0])
@@ -140,7 +140,7 @@ class Interrupted(PipeTest):
         late = docker("create", *(f"--label={name}={value}" for name, value in labels.items()), PARENT, "true")
         subprocess.run(["docker", "exec", step, "touch", "/tmp/go"], check=False)  # The step may end before this program, which is then killed.
         self.assertEqual(self.finish(following).code, 0)
-        self.assertNotEqual(subprocess.run(["docker", "inspect", late], capture_output=True).returncode, 0, "it is left")
+        self.assertNotEqual(subprocess.run(["docker", "inspect", late], capture_output=True).returncode, 0, "the late container is left")
         self.assert_nothing_left()
 
     def test_two_runs_at_once_both_finish(self):

@@ -148,7 +148,7 @@ class Lineage(PipeTest):
     def test_records_are_removed_with_the_runs_that_made_them(self):
         self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
         self.run_pipe()
-        self.assertEqual(self.kept(), 5, "one for each of two steps for each of two files, and one for the gathered folder")
+        self.assertEqual(self.kept(), 5, "a record for each of two steps and two files, and one for the gathered folder")
         self.pipeline(growing_test.over_folder({"c.csv": "cc"}))
         self.run_pipe()
         self.assertEqual(self.kept(), 8)

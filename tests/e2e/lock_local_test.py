@@ -73,7 +73,7 @@ class LocalHistory(LocalLockTest):
         edited = self.run_pipe()
         self.assertEqual(self.resolutions(edited), 1)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
-        self.assertEqual(self.lock().count("- parent:"), 1, "what no step asks for any more is removed")
+        self.assertEqual(self.lock().count("- parent:"), 1, "an environment that no step asks for any more is removed")
 
         # Other words that mean the same packages: the same environment, so the first run's result is reused.
         self.declare("top>=1")
@@ -92,7 +92,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(self.lock_command().code, 0)
         self.assertEqual({path.split("/")[2] for path in self.index.requests[asked:]}, {"other"})
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
-        self.declare("top", "newer")  # What was added needs another version of what was locked.
+        self.declare("top", "newer")  # The added package needs another version of a locked one.
         self.assertEqual(self.lock_command().code, 0)
         self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "newer": "1.0"})
 
@@ -297,7 +297,7 @@ class LocalHistory(LocalLockTest):
         self.forget_environments()
         self.assertIn("[('base', '1.0'), ('other', '1.0'), ('top', '1.0')]", self.run_pipe("--locked").text)
         (environment,) = self.environments()
-        self.assertEqual(list(environment.glob("lib/python*/site-packages/*/direct_url.json")), [], "as if installed from the index")
+        self.assertEqual(list(environment.glob("lib/python*/site-packages/*/direct_url.json")), [], "the packages look as if they were installed from the index")
 
     def test_plans_and_builds_say_what_changes(self):
         self.declare("base")

@@ -74,7 +74,7 @@ class History(LockTest):
         edited = self.run_pipe()
         self.assertEqual(self.resolutions(edited), 1)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
-        self.assertEqual(self.lock().count("- parent:"), 1, "what no step asks for any more is removed")
+        self.assertEqual(self.lock().count("- parent:"), 1, "an environment that no step asks for any more is removed")
 
         # Back: the same packages are the same environment, so the first run's result is reused.
         self.declare("top")
@@ -167,7 +167,7 @@ class History(LockTest):
         self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "other": "1.0"})
         document = json.loads(self.pipe("lock", "pipeline.yaml", "--upgrade", "--output", "json").out.splitlines()[-1])
         self.assertEqual(document["changes"][0]["lines"], ["~ other 1.0 -> 1.1", "~ top 1.0 -> 1.1"])
-        self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check", "--diff").code, 2, "they exclude each other")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check", "--diff").code, 2, "the two options exclude each other")
 
     def test_a_wheel_that_was_swapped_at_the_index_is_refused_by_its_hash(self):
         make_wheel(self.index.folder / "simple" / "base", "base", "1.0", says=self.mark)  # No cache has it.

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from support import PipeTest
-from support_s3 import S3, Between, S3Bucket, needs_s3
+from support_s3 import S3, S3Bucket, ScriptedProxy, needs_s3
 
 MIB = 1 << 20
 
@@ -85,9 +85,9 @@ class Objects(S3Bucket, PipeTest):
         content = os.urandom(30 * MIB)
         self.put("big.bin", content)
         troubles = ["cut", 503, None, "cut", None, 503, "cut"]
-        between = Between(lambda method, path: troubles.pop(0) if "big.bin" in path and troubles else None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(lambda method, path: troubles.pop(0) if "big.bin" in path and troubles else None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.takes(f"s3://{self.bucket}/big.bin")
         self.run_pipe()
         self.assertEqual(self.stored(), content)

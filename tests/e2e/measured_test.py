@@ -108,7 +108,7 @@ class Measured(PipeTest):
         used, own = self.cpu(many) - self.cpu(few), known[1] - known[0]  # The CPU time of a container's start, which is much on a busy machine, drops out.
         print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {used / own:.4f} of what the program knows of", flush=True)
         self.assertGreaterEqual(self.cpu(many), known[1] * 0.98)
-        self.assertLess(used, own * 1.02 + 0.02, "its end is beside it")
+        self.assertLess(used, own * 1.02 + 0.02, "the program does not know the time of its own end")
 
     def workers(self, shared: int, own: int, count: int) -> int:
         """Returns the peak of memory of a step of `count` forked workers, which share some MiB, and each of which holds some MiB of its own."""
@@ -181,7 +181,7 @@ class Measured(PipeTest):
         for heading in headings:
             self.assertIn(heading, one)
         phases = one[one.index("WAITING"):].splitlines()[1:3]
-        self.assertEqual([line.split()[0] for line in phases], ["1", "2"], "its attempts")
+        self.assertEqual([line.split()[0] for line in phases], ["1", "2"], "a row for each attempt")
         self.assertEqual(json.loads(self.pipe("show", "latest", "burn", "--output", "json").out)["step"], "burn")
         wrong = self.pipe("show", "latest", "bern")
         self.assertEqual(wrong.code, 2)
@@ -250,7 +250,7 @@ steps:
         running = wait_until(lambda: next((line for line in self.pipe("runs").out.splitlines() if " running " in line), None), "a running run")
         self.assertRegex(running, r"running +\d{4}-\d\d-\d\d \S+ +\d")
         self.assertRegex(self.pipe("show").out.splitlines()[0], r": running for \d")
-        self.assertEqual(json.loads(self.pipe("runs", "--where", "run.seconds < 100", "--output", "json").out)["runs"], [], "it has none before it has ended")
+        self.assertEqual(json.loads(self.pipe("runs", "--where", "run.seconds < 100", "--output", "json").out)["runs"], [], "a run has no time before its end")
         process.terminate()
         self.finish(process)
 
@@ -490,7 +490,7 @@ class Metrics(PipeTest):
         used = json.loads(self.pipe("used", "load.data", "--output", "json").out)["used"]
         self.assertEqual([(use["step"], use["inputs"], use["run"]) for use in used], [("train.c-1", ["data"], run), ("train.c-2", ["data"], run)])
         best, = used[0]["outputs"][0]["used"]
-        self.assertEqual((best["step"], best["inputs"]), ("best", ["models"]), "it is one of those that were gathered")
+        self.assertEqual((best["step"], best["inputs"]), ("best", ["models"]), "the output is one of the gathered ones")
         say, = best["outputs"][0]["used"]
         self.assertEqual((say["step"], say["outputs"]), ("say", []))
         copied = self.write("copy", self.artifact("load.data"))

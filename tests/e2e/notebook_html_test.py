@@ -10,10 +10,10 @@ from support_browser import BROWSER, Browser
 TABLE = """<div><style scoped>th { color: red }</style><table border="1" class="dataframe">
 <thead><tr><th></th><th>accuracy</th></tr></thead><tbody><tr><th>0</th><td>0.93</td></tr></tbody></table></div>"""
 AT = "http://127.0.0.1:PORT/"  # A server of the test; setUp() replaces PORT.
-# It tries to change the title of the page and to send requests.
+# HTML that tries to change the title of the page and to send requests.
 HOSTILE = f"""<p>hostile</p><img src=x onerror="parent.document.title = 'taken'"><img src="{AT}pixel" srcset="{AT}more"><svg onload="top.document.title = 'taken'"></svg>
 <a href="javascript:parent.document.title = 'taken'">click</a><a target="_top" href="{AT}top">leave</a><table background="{AT}table"></table><style>@import "{AT}style"</style></font>"""
-# By element: HTML that is left out, with a note in its place.
+# HTML that is left out, with a note in its place, keyed by its element.
 REFUSED = {"meta": f'<meta http-equiv="refresh" content="0; url={AT}">', "iframe": f'<iframe src="{AT}"></iframe>', "link": f'<link rel=preconnect href="{AT}">', "script": "<SCRIPT>1</script>",
            "form": f'<form action="{AT}"></form>', "object": f'<b><object data="{AT}"></b>'}
 # A PNG of one pixel.

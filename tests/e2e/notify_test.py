@@ -13,7 +13,7 @@ from support import NOWHERE, PipeTest
 
 
 class Hook(http.server.ThreadingHTTPServer):
-    """A webhook that keeps the messages that it receives. It answers with the statuses of `answers`, then with 200. `pause` has the seconds before an answer;
+    """A webhook that keeps the messages that it receives. Its answers have the statuses in `answers`, then 200. `pause` has the seconds before an answer;
     an answer does not end if `is_endless`, and `sent` counts its bytes."""
 
     def __init__(self, answers=(), address="127.0.0.1"):

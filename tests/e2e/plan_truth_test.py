@@ -15,7 +15,7 @@ class OfProcesses(PipeTest):
         self.run_pipe()
         self.run_pipe("-p", "c=2")
         self.write("train.py", "print(2)\n")
-        self.assertEqual(self.plan()["train"]["changes"], ["code train.py changed"], "and not the parameter, which the last run had otherwise")
+        self.assertEqual(self.plan()["train"]["changes"], ["code train.py changed"], "the parameter has not changed since the run that the plan compares with")
 
     def test_a_removed_lock_file_does_not_mean_that_everything_runs(self):
         self.pipeline({"a": {"command": "python -c 'import tomli; print(1)' > ${outputs.x}", "outputs": ["x"]},

@@ -52,7 +52,7 @@ class Locally(PipeTest):
         plan = self.plan()
         self.assertEqual((plan["train.n-2"]["action"], plan["best"]["action"]), ("run", "depends"), plan)
         again = self.run_pipe().steps()
-        self.assertEqual((again["train.n-1"], again["train.n-2"], again["best"]), ("cached", "failed", "cached"), "what is missing is tried again")
+        self.assertEqual((again["train.n-1"], again["train.n-2"], again["best"]), ("cached", "failed", "cached"), "a missing output is tried again")
         self.pipeline({"train": train | {"command": fails_for("0")}, "best": best | {"inputs": {"models": {"from": "train[*].model", "at_least": 3}}}})
         self.assertEqual(self.run_pipe().steps()["best"], "succeeded")
 
@@ -98,7 +98,7 @@ class Locally(PipeTest):
         resumed = self.pipe("resume", "latest", "--output", "json", PIPE_GPU_LOCKS=str(self.folder / "locks"))
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.artifact("best.list"), "0-train.n-1\nindex.json\n")
-        self.assertEqual((self.attempts("train.n-1"), self.attempts("train.n-2")), (1, 3), "what failed is tried again, what the run has made is not too old for it")
+        self.assertEqual((self.attempts("train.n-1"), self.attempts("train.n-2")), (1, 3), "a failed step is tried again; a result of the run itself is not too old for it")
         self.assertEqual((self.folder / "results/1/model").read_text(), "model 1\n")
         self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
 
@@ -157,7 +157,7 @@ class Locally(PipeTest):
             for line in second.stdout:
                 if (event := json.loads(line))["event"] == "step_waits":
                     break
-            self.assertRegex(event["reason"], "^step 'slow' of run .*, which makes the same$")
+            self.assertRegex(event["reason"], "^step 'slow' of run .*, which makes the same result$")
             (room / "gate").touch()
             self.assertEqual(self.finish(first).code, first_ends)
             rest = self.finish(second)
@@ -169,7 +169,7 @@ class Locally(PipeTest):
         (room / "gate").unlink()
         (room / "fail").touch()
         self.pipe("clean", "--runs", "--keep", "0")
-        self.assertEqual(two_runs(1, 1), {"slow": "failed"}, "it tries itself")
+        self.assertEqual(two_runs(1, 1), {"slow": "failed"}, "after the other step's failure, the waiting step runs itself")
         self.assertEqual(len((room / "begun").read_text().splitlines()), 2)
 
     def test_a_step_waits_for_a_persons_answer(self):

@@ -233,7 +233,7 @@ class OverTls(HoweverReached, RemoteTest):
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).code, 130)
-        self.assertEqual(self.artifact("train.why"), "half\n", "of the stopped attempt")
+        self.assertEqual(self.artifact("train.why"), "half\n", "the output is that of the stopped attempt")
         self.assertEqual(self.pipe("resume").code, 0)
         self.assertEqual(self.artifact("train.why"), "stopped\n")
         self.assert_nothing_left()
@@ -262,7 +262,7 @@ class OverTls(HoweverReached, RemoteTest):
             measured = step["attempts"][0]["gpus"]
             self.assertEqual([gpu["uuid"] for gpu in measured], gpus)
             for gpu in measured:
-                self.assertEqual((gpu["mean_load"], gpu["peak_memory"], gpu["memory"]), (0, 0, 16160 << 20), "by nvidia-smi in its container")
+                self.assertEqual((gpu["mean_load"], gpu["peak_memory"], gpu["memory"]), (0, 0, 16160 << 20), "nvidia-smi in the step's container has measured this")
         else:
             self.assertEqual(result.code, 3, result)
             self.assertIn("asks for GPUs, and", result.text)

@@ -67,7 +67,7 @@ class Secrets(PipeTest):
         self.run_pipe(TOKEN=f"first-{self.mark}")
         self.assertEqual(self.run_pipe(TOKEN=f"second-{self.mark}").steps(), {"use": "cached"})
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["OTHER"]}})
-        self.assertEqual(self.run_pipe(OTHER="x" * 12).steps(), {"use": "succeeded"}, "its name is")
+        self.assertEqual(self.run_pipe(OTHER="x" * 12).steps(), {"use": "succeeded"}, "the name of a secret is part of the key")
 
     def test_the_env_file_gives_declared_variables_and_the_environment_wins(self):
         secret, other = f"canary-{self.mark}-token", f"canary-{self.mark}-other"

@@ -23,7 +23,7 @@ class Selection(PipeTest):
         self.chain()
         self.run_pipe()
         forced = self.run_pipe("--force", "train").steps()
-        self.assertEqual(forced, {"load": "cached", "train": "succeeded", "report": "cached", "other": "cached"}, "its output is as before")
+        self.assertEqual(forced, {"load": "cached", "train": "succeeded", "report": "cached", "other": "cached"}, "the output of 'train' is as before")
         behind = self.run_pipe("--from", "train").steps()
         self.assertEqual(behind, {"load": "cached", "train": "succeeded", "report": "succeeded", "other": "cached"})
         both = self.run_pipe("--force", "train", "--from", "load", "--force", "other").steps()

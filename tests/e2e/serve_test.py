@@ -139,7 +139,7 @@ class Requests(ServeTest):
         connection.request("GET", "/", headers={"X": "y" * 100_000})
         with self.assertRaises((http.client.HTTPException, ConnectionError)):
             connection.getresponse()
-        self.assertEqual(self.ask("/")[0], 200, "it goes on")
+        self.assertEqual(self.ask("/")[0], 200, "the server goes on")
 
     def test_artifacts_are_downloads_and_only_pictures_are_shown(self):
         page, picture = "<script>alert(1)</script>", "\\211PNG\\r\\n\\032\\n"
@@ -279,7 +279,7 @@ class Pages(ServeTest):
         gate.touch()
         self.browser.wait("[...document.querySelectorAll('.badge')].map((one) => one.textContent).join() === 'succeeded,succeeded,succeeded'")
         self.browser.wait("document.querySelector('.details pre').textContent.endsWith('went on\\n')")
-        self.assertTrue(self.browser.js("document.querySelector('.details pre') === window.sameLog"), "what is open stays")
+        self.assertTrue(self.browser.js("document.querySelector('.details pre') === window.sameLog"), "an open log stays open")
         self.assertTrue(self.browser.js("document.activeElement === document.querySelector('button.open')"), "the focus stays")
         self.browser.wait("document.querySelector('#curves polyline')")
         self.assertEqual(self.finish(driver).code, 0)

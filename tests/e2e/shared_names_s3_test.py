@@ -6,7 +6,7 @@ import threading
 import unittest
 
 from support import PipeTest
-from support_s3 import Between, S3Bucket, needs_s3
+from support_s3 import S3Bucket, ScriptedProxy, needs_s3
 
 TRAIN = {"train": {"command": "cat data.txt > ${outputs.model}; chmod +x ${outputs.model}", "code": ["data.txt"], "outputs": ["model"], "publish": {"model": "production"}}}
 PREDICT = {"predict": {"command": "cat ${inputs.model} > ${outputs.table}; if [ -x ${inputs.model} ]; then echo x >> ${outputs.table}; fi",
@@ -134,17 +134,17 @@ class Names(S3Bucket, PipeTest):
 
         self.pipeline({"train": TRAIN["train"] | {"publish": {"model": "other"}}})
         self.run_pipe()
-        between = Between(trouble)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(trouble)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.train("two\n")
         self.assertEqual(len(refused), 1)
         self.assertEqual(self.versions(), [(2, True), (1, False)])
 
     def test_a_bucket_that_refuses_a_name_fails_no_step_and_the_next_run_publishes(self):
-        between = Between(lambda method, path: 403 if method == "PUT" and "/published/" in path else None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(lambda method, path: 403 if method == "PUT" and "/published/" in path else None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         run = self.train("one\n")
         self.assertEqual(run.steps(), {"train": "succeeded"})
         notices = [event["text"] for event in run.events("notice") if "not published" in event["text"]]

@@ -5,7 +5,7 @@ import threading
 import unittest
 
 from support import PipeTest
-from support_s3 import S3, Between, S3Bucket, needs_s3
+from support_s3 import S3, S3Bucket, ScriptedProxy, needs_s3
 
 NOTES = "first\n"
 STEPS = {
@@ -118,14 +118,14 @@ class OnDocker(S3Bucket, PipeTest):
 
     def test_without_the_cache_all_steps_run_and_no_artifact_is_uploaded_twice(self):
         self.run_pipe()
-        between = Between(lambda method, path: None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(lambda method, path: None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.use_machine("there")
         self.assertEqual(set(self.run_pipe("--no-cache").steps().values()), {"succeeded"})
-        self.assertEqual([line for line in between.asked if line.startswith("GET") and "/results/" in line], [])
-        self.assertEqual([line for line in between.asked if line.startswith("PUT") and "/artifacts/" in line], [])
-        self.assertEqual(len([line for line in between.asked if line.startswith("PUT") and "/results/" in line]), 4)
+        self.assertEqual([line for line in proxy.asked if line.startswith("GET") and "/results/" in line], [])
+        self.assertEqual([line for line in proxy.asked if line.startswith("PUT") and "/artifacts/" in line], [])
+        self.assertEqual(len([line for line in proxy.asked if line.startswith("PUT") and "/results/" in line]), 4)
 
     def test_errors_of_the_store_are_reported_before_the_run_starts(self):
         def refusal(**env):
@@ -147,9 +147,9 @@ class OnDocker(S3Bucket, PipeTest):
         def trouble(method, path):
             return "cut" if method == "GET" and "/results/" in path else 403 if method == "PUT" and "/results/" in path else None
 
-        between = Between(trouble)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = ScriptedProxy(trouble)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         result = self.run_pipe()
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         notices = self.store_notices(result)
@@ -168,10 +168,10 @@ class OnDocker(S3Bucket, PipeTest):
                 is_waiting.set()
                 may_continue.wait(300)
 
-        between = Between(trouble)
-        self.addCleanup(between.end)
+        proxy = ScriptedProxy(trouble)
+        self.addCleanup(proxy.end)
         self.addCleanup(may_continue.set)
-        self.profile(endpoint=between.url)
+        self.profile(endpoint=proxy.url)
         self.pipeline({"load": STEPS["load"]})
         process = self.start("run", "pipeline.yaml", "--output", "json")
         self.assertTrue(is_waiting.wait(180))

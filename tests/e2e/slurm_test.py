@@ -42,7 +42,7 @@ class Results(OnSlurm):
         self.assertIn("gpus=0,1\n", self.pipe("logs", "latest", "gpus").out)
         self.assertIn("gpus=[] in brief\n", self.pipe("logs", "latest", "none").out)
 
-    def test_conditions_for_other_orchestrators_are_told_and_not_compared_with_the_login_node(self):
+    def test_conditions_for_other_orchestrators_are_reported_and_not_compared_with_the_login_node(self):
         resources = {"gpu_count": 1, "gpu_memory": "900GiB", "placement_constraints": ["attribute:rack == nowhere"]}
         self.pipeline({"a": {"command": "true", "settings": {"resources": resources}}})
         result = self.run_pipe()

@@ -31,14 +31,14 @@ class Storage(PipeTest):
         said = self.pipe("clean", "--keep-storage", "950KB", "--dry-run")
         self.assertEqual((said.code, len(self.runs())), (0, 3), said)
         self.assertEqual(self.pipe("clean", "--keep-storage", "950KB").code, 0)
-        self.assertEqual((len(self.runs()), self.artifacts()), (2, [200_000, 300_000, 400_000]), "what newer runs reuse stays")
+        self.assertEqual((len(self.runs()), self.artifacts()), (2, [200_000, 300_000, 400_000]), "artifacts that newer runs reuse stay")
         self.assertEqual(set(self.run_of(400_000).steps().values()), {"cached"})
         self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
         self.assertEqual((len(self.runs()), self.artifacts()), (1, [300_000, 400_000]), "the newest run stays")
 
     def test_a_dry_run_says_what_would_be_removed(self):
         self.run_of(100_000)
-        self.run_of(200_000)  # It reuses a result of the first run, which therefore keeps all of its results.
+        self.run_of(200_000)  # The second run reuses a result of the first, which therefore keeps all of its results.
         would, done = (json.loads(self.pipe("clean", "--keep", "1", *words, "--output", "json").out) for words in (["--dry-run"], []))
         self.assertEqual(would["removed"], done["removed"])
         self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000])

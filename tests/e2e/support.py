@@ -93,7 +93,7 @@ def files_below(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that nobody uses. It is outside the range from which the kernel takes ports for connections: the kernel could give away a port of that
+    """Returns a port that nobody uses, outside the range from which the kernel takes ports for connections: the kernel could give away a port of that
     range before the test's server opens it."""
     while True:
         port = random.randrange(21000, 30000)

@@ -42,21 +42,21 @@ class S3Bucket:
         return [str(file.relative_to(self.data)) for file in files_below(self.data) if not file.name.startswith(".rclone_temp_")]
 
 
-class Between(http.server.ThreadingHTTPServer):
-    """A proxy before the server's address without TLS. `trouble(method, path)` says how a request is answered: with a status in the server's place, by "cut",
-    which closes the connection, or by the server if it returns None. `asked` has all requests, `served` those whose response was passed on completely."""
+class ScriptedProxy(http.server.ThreadingHTTPServer):
+    """A proxy before the server's address without TLS. `trouble(method, path)` says how a request is answered: a status is sent in the server's place, "cut" closes
+    the connection, and None lets the server answer. `asked` has all requests, `served` those whose response was passed on completely."""
 
     daemon_threads = True
 
     def __init__(self, trouble):
         self.trouble, self.asked, self.served, self.lock = trouble, [], [], threading.Lock()
-        self.there = urllib.parse.urlsplit(S3["PLAIN"])
-        super().__init__((self.there.hostname, 0), Answer)
+        self.upstream = urllib.parse.urlsplit(S3["PLAIN"])
+        super().__init__((self.upstream.hostname, 0), Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://{self.there.hostname}:{self.server_port}"
+        return f"http://{self.upstream.hostname}:{self.server_port}"
 
     def end(self):
         self.shutdown()
@@ -87,12 +87,12 @@ class Answer(http.server.BaseHTTPRequestHandler):
             if self.command != "HEAD":
                 self.wfile.write(text)
             return
-        there = http.client.HTTPConnection(self.server.there.netloc)
-        there.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        upstream = http.client.HTTPConnection(self.server.upstream.netloc)
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
-            there.putheader(name, value)
-        there.endheaders(body)
-        answer = there.getresponse()
+            upstream.putheader(name, value)
+        upstream.endheaders(body)
+        answer = upstream.getresponse()
         text = answer.read()
         self.send_response_only(answer.status)
         for name, value in answer.getheaders():
@@ -102,7 +102,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
         self.server.served.append(line)
-        there.close()
+        upstream.close()
 
     do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
 

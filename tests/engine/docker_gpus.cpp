@@ -118,7 +118,7 @@ class DockerGpus : public testing::Test {
                             co_return text;
                           }(engine_, name, std::move(body)));
   }
-  orchestrators::docker_engine::ContainerOptions place() {
+  orchestrators::docker_engine::ContainerOptions container_options() {
     return {.image = plain_image,
             .root = folder_.path(),
             .home = "/",
@@ -239,11 +239,10 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_TRUE(step.log.out.ends_with("none\n")) << step.log.out;
 
-  auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
+  auto body = orchestrators::docker_engine::container_body(attempt(step, {}), container_options());
   body["HostConfig"]["Runtime"] = "nvidia";  // as an engine does whose default runtime is NVIDIA's
   const auto withheld = output("pipe-" + run_id_ + "-withheld", body);
-  EXPECT_NE(withheld.find("none\n"), std::string::npos)
-      << withheld;  // what stderr says may come last
+  EXPECT_NE(withheld.find("none\n"), std::string::npos) << withheld;  // stderr may arrive last
   EXPECT_EQ(orchestrators::visible_gpus(withheld).size(), 0U);
   for (auto& variable : body["Env"])
     if (variable == "NVIDIA_VISIBLE_DEVICES=void") variable = "NVIDIA_VISIBLE_DEVICES=all";
@@ -258,9 +257,9 @@ TEST_F(DockerGpus, an_engine_without_device_requests_gives_gpus_by_the_runtime) 
   while (access_->ways().front() != docker::GpuWay::runtime)
     access_->try_next(access_->ways().front(), "could not select device driver");
   AttemptBuilder step(test::shell("nvidia-smi -L"));
-  EXPECT_EQ(orchestrators::visible_gpus(
-                output("pipe-" + run_id_ + "-runtime", orchestrators::docker_engine::container_body(
-                                                           attempt(step, {3, 1}), place())))
+  EXPECT_EQ(orchestrators::visible_gpus(output("pipe-" + run_id_ + "-runtime",
+                                               orchestrators::docker_engine::container_body(
+                                                   attempt(step, {3, 1}), container_options())))
                 .size(),
             2U);
 }
@@ -271,7 +270,7 @@ TEST_F(DockerGpus, if_the_engine_lacks_one_way_to_give_gpus_the_next_is_tried) {
   docker::GpuAccess access(*version, info_with_cdi());
   ASSERT_EQ(access.ways().front(), docker::GpuWay::cdi);
   AttemptBuilder step(test::shell("nvidia-smi -L"));
-  auto where = place();
+  auto where = container_options();
   where.gpu_access = &access;
   orchestrators::Removals removals;
   const auto one = attempt(step, {2});
@@ -287,7 +286,7 @@ TEST_F(DockerGpus, a_shell_too_tries_the_next_way_to_get_gpus) {
   const auto* version = test::run_task(loop_, engine_.info());
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
   docker::GpuAccess access(*version, info_with_cdi());
-  auto where = place();
+  auto where = container_options();
   where.gpu_access = &access;
   AttemptBuilder step(test::shell("true"));
   auto one = attempt(step, {2});
@@ -331,7 +330,8 @@ TEST_F(DockerGpus, an_image_that_needs_a_newer_driver_is_explained) {
 TEST_F(DockerGpus, refusals_of_the_engine_to_give_gpus_are_explained) {
   const auto refused = [&](const json& request, const char* runtime) -> std::string {
     AttemptBuilder step(test::program({"true"}));
-    auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
+    auto body =
+        orchestrators::docker_engine::container_body(attempt(step, {}), container_options());
     if (!request.is_null()) body["HostConfig"]["DeviceRequests"] = json::array({request});
     if (runtime) body["HostConfig"]["Runtime"] = runtime;
     try {
@@ -382,7 +382,7 @@ TEST_F(DockerGpus, a_preflight_that_fails_keeps_the_command_from_starting) {
     EXPECT_TRUE(message(result).starts_with(each.expected)) << message(result);
     EXPECT_EQ(result.failure->kind, FailureKind::not_started);
     EXPECT_EQ(step.log.out.find("started"), std::string::npos) << step.log.out;
-    EXPECT_FALSE(result.exit_code) << "the gate's is not the step's";
+    EXPECT_FALSE(result.exit_code) << "the exit code of the gate is not the step's";
   }
 }
 
@@ -403,8 +403,9 @@ TEST_F(DockerGpus, the_failure_of_a_preflight_says_that_the_container_has_no_nvi
 }
 
 TEST_F(DockerGpus, an_image_without_a_shell_has_its_preflight_in_a_container_of_its_own) {
-  // The image has one static program, which is the step's command and a stand-in for nvidia-smi. It
-  // reads the list of its GPUs that only the test bed's stand-ins mount; real GPUs have none.
+  // The image has one static program, which is the step's command and a stand-in for nvidia-smi.
+  // The program reads the list of its GPUs that only the test bed's stand-ins mount; real GPUs have
+  // none.
   const auto image = "pipe-test-no-shell:" + run_id_;
   const auto source = (folder_.path() / "smi.c").string();
   test::write(source,

@@ -288,7 +288,7 @@ TEST_F(DockerOrchestrator, stopping_at_once_overtakes_a_graceful_stop) {
   const auto result = run(a);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(9))
-      << "it waited for the whole grace";
+      << "the stop waited for the whole grace period";
 }
 
 TEST_F(DockerOrchestrator, an_attempt_that_is_cancelled_before_it_starts_makes_no_container) {

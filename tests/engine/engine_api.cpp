@@ -93,8 +93,8 @@ TEST_F(EngineApiTest, inspecting_a_missing_image_is_not_an_error) {
   await([](EngineApi& engine, std::string name) -> async::Task<> {
     const auto missing = co_await engine.inspect_image(name);
     EXPECT_FALSE(missing);
-    const auto there = co_await engine.inspect_image("debian:bookworm-slim");
-    EXPECT_TRUE(there && there->contains("Id"));
+    const auto image = co_await engine.inspect_image("debian:bookworm-slim");
+    EXPECT_TRUE(image && image->contains("Id"));
     const auto info = co_await engine.system_info();
     EXPECT_TRUE(info.contains("ServerVersion"));
     const auto usage = co_await engine.disk_usage();

@@ -379,7 +379,7 @@ TEST_F(EngineFaults, an_engine_that_does_not_report_the_end_of_a_killed_containe
   const auto result = run(proxy, "60s");
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled) << result.failure->message;
-  EXPECT_EQ(looks, 1) << "it is not asked again";
+  EXPECT_EQ(looks, 1) << "the engine is not asked again";
   EXPECT_EQ(containers(), 0U);
 }
 

@@ -38,7 +38,7 @@ TEST_F(ImageTest, installed_packages_are_listed_and_an_image_without_python_has_
   EXPECT_THAT(list, testing::HasSubstr("pip "));
   EXPECT_FALSE(status(step("plain", {})).resolves);
   const auto other = status(step("other", {.parent_image = "debian:bookworm-slim"})).image_id;
-  EXPECT_EQ(wait(installed_packages(*engine, other, labels)), other) << "it has no Python";
+  EXPECT_EQ(wait(installed_packages(*engine, other, labels)), other) << "the image has no Python";
 }
 
 TEST_F(ImageTest, debian_packages_are_installed_and_no_lists_are_left) {

@@ -98,7 +98,7 @@ TEST_F(LayersTest, a_file_with_another_hash_is_refused) {
   swapped.sha256 = std::string(64, '0');
   try {
     build_locked({swapped});
-    FAIL() << "it was installed";
+    FAIL() << "the file with another hash was installed";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("Hash mismatch"));
   }

@@ -14,12 +14,12 @@ TEST_F(RemoteLayers, two_engines_make_equal_layers) {
   DockerSettings settings;
   settings.build_config.build_options.network = "host";  // The second engine has no other.
   settings.build_config.build_options.no_cache = true;
-  const auto here = layers(build_locked(packages, settings));
+  const auto local = layers(build_locked(packages, settings));
   test::use_second_engine_over_tls();
   engine = std::make_unique<EngineApi>(loop, find_endpoint());
-  const auto there = layers(build_locked(packages, settings));
-  EXPECT_EQ(here, there);
-  EXPECT_EQ(here.size(), 4U) << "mount points, two heavy packages, and all light ones";
+  const auto remote = layers(build_locked(packages, settings));
+  EXPECT_EQ(local, remote);
+  EXPECT_EQ(local.size(), 4U) << "mount points, two heavy packages, and all light ones";
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ class PodmanTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const auto socket = std::string("/run/") + GetParam() + "/podman.sock";
-    if (!fs::exists(socket)) GTEST_SKIP() << "no Podman: scripts/testbed/podman up";
+    if (!fs::exists(socket))
+      GTEST_SKIP() << "there is no Podman service: scripts/testbed/podman up starts one";
     setenv("DOCKER_HOST", ("unix://" + socket).c_str(), 1);
     orchestrator = orchestrators::make_docker_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "podman"});

@@ -20,7 +20,8 @@ using testing::HasSubstr;
 class RegistryPush : public ImageTest {
  protected:
   void SetUp() override {
-    if (test::registry().empty()) GTEST_SKIP() << "no registry: scripts/testbed/registry start";
+    if (test::registry().empty())
+      GTEST_SKIP() << "there is no registry: scripts/testbed/registry start starts one";
     host = test::registry().at("HOST");
     repository = host + "/" + repository;
     log_in(test::registry().at("CONFIG"));

@@ -24,7 +24,7 @@ class RemoteFiles : public testing::Test {
  protected:
   void SetUp() override {
     if (second_engine().empty())
-      GTEST_SKIP() << "no second engine: scripts/testbed/second-engine start";
+      GTEST_SKIP() << "there is no second engine: scripts/testbed/second-engine start starts one";
     use_second_engine_over_tls();
     engine = std::make_unique<docker::EngineApi>(loop, docker::find_endpoint());
     orchestrator = orchestrators::make_docker_orchestrator(
@@ -77,7 +77,7 @@ TEST_F(RemoteFiles, nothing_of_this_machine_can_be_mounted_there) {
     EXPECT_NE(std::string(error.what()).find("bind source path does not exist"), std::string::npos)
         << error.what();
     EXPECT_FALSE(orchestrators::docker_engine::is_elsewhere(error, step.attempt()))
-        << "only a missing folder of the attempt tells that the engine is on another machine";
+        << "only a missing folder of the attempt shows that the engine is on another machine";
   }
 }
 

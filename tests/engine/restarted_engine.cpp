@@ -22,7 +22,8 @@ class RestartedEngine : public testing::Test {
  protected:
   void SetUp() override {
     if (!fs::exists(socket_file))
-      GTEST_SKIP() << "there is no engine of our own to restart: `scripts/testbed/second-engine`";
+      GTEST_SKIP()
+          << "there is no second engine to restart: scripts/testbed/second-engine start starts one";
     setenv("DOCKER_HOST", (std::string("unix://") + socket_file).c_str(), 1);
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {

@@ -197,8 +197,8 @@ class Package(unittest.TestCase):
         self.assertTrue((root / "usr/share/pipeline/templates").is_dir())
         needed = run("objdump", "-p", root / "usr/bin/pipe")
         for lazy in ("libcurl", "libgit2"):
-            self.assertNotIn(f"NEEDED               {lazy}", needed, "it is to be loaded on first use only")
-        self.assertNotIn("NEEDED               libstdc++", needed, "it is to be linked statically")
+            self.assertNotIn(f"NEEDED               {lazy}", needed, "the library is to be loaded on first use only")
+        self.assertNotIn("NEEDED               libstdc++", needed, "the library is to be linked statically")
 
 
 if __name__ == "__main__":

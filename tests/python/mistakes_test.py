@@ -105,14 +105,14 @@ class Mistakes(PythonTest):
                 self.write("mistake.py", text.lstrip("\n"))
                 result = self.python_run("mistake.py", "run", "-o", "local", code=None)
                 self.assertIn(result.code, (1, 2), result)
-                said = result.err.replace(str(self.folder), "FOLDER")
-                self.assertNotIn("Traceback", said)
+                message = result.err.replace(str(self.folder), "FOLDER")
+                self.assertNotIn("Traceback", message)
                 file = GOLDEN / f"{name}.txt"
                 if os.environ.get("PIPE_ACCEPT"):
                     file.parent.mkdir(exist_ok=True)
-                    file.write_text(said)
-                self.assertEqual(said, file.read_text())
-                self.assertRegex(said, r"^mistake\.py:\d+: error: ")
+                    file.write_text(message)
+                self.assertEqual(message, file.read_text())
+                self.assertRegex(message, r"^mistake\.py:\d+: error: ")
 
 
 if __name__ == "__main__":

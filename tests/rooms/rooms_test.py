@@ -153,7 +153,7 @@ PRAGMA = re.compile(r"#\s*pragma\s+GCC\s+diagnostic\s+(\w+)")
 
 
 def check_integers(root):
-    """Returns the sources of the agent and the stager that use an integer such as std::uint16_t without <cstdint>. They are compiled without a precompiled
+    """Returns the sources of the agent and the stager that use an integer such as std::uint16_t without <cstdint>. Both programs are compiled without a precompiled
     header, and newer compilers refuse them."""
     files = sorted(file for room in ("agent", "stager") for file in root.glob(f"src/{room}/*.?pp"))
     return [str(file.relative_to(root)) for file in files

@@ -1,4 +1,4 @@
-"""scripts/check-words finds retired identifiers. They are read from its list, because this file may not contain one."""
+"""scripts/check-words finds retired identifiers. The test reads them from its list, because this file may not contain one."""
 
 import pathlib
 import re

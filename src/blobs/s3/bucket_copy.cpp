@@ -12,7 +12,8 @@ namespace pipeline::blobs::s3 {
 namespace {
 
 constexpr std::uint64_t min_copy_in_parts = std::uint64_t{32} << 20;
-constexpr std::uint64_t max_one_copy = std::uint64_t{5} << 30;  // In one request, or one part.
+constexpr std::uint64_t max_one_copy = std::uint64_t{5}
+                                       << 30;  // Bytes in one request, or in one part.
 
 /// Returns true if the server may know CopyObject, though not UploadPartCopy.
 bool is_unknown_request(const S3Error& error) {

@@ -57,7 +57,7 @@ Failure linked_folder() {
           {}};
 }
 
-/// One attempt; its member functions are called in the order of run().
+/// An attempt; run() calls the member functions in their order.
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions options,
@@ -87,7 +87,7 @@ class AttemptRun {
     const auto execution = co_await execute(prepared, held);
     if (!held.locks.empty()) {
       held.locks.clear();
-      // Steps that wait for the released GPUs run on this thread, or in another process. They
+      // Steps that wait for the released GPUs run on this thread, or in another process. Such steps
       // should start before folders are removed and outputs stored here.
       co_await async::sleep(std::chrono::milliseconds(1));
     }
@@ -129,7 +129,7 @@ class AttemptRun {
   struct Prepared {
     std::vector<orchestrators::AttemptInput> inputs;
     fs::path code;
-    Clock::duration fetch_time;  ///< For inputs that were not on this machine.
+    Clock::duration fetch_time;  ///< Time for inputs that were not on this machine.
   };
   struct Execution {
     Clock::time_point began, ended;
@@ -219,7 +219,7 @@ class AttemptRun {
              .code_digest = outcome_.code,
              .inputs = std::move(prepared.inputs),
              .outputs = *folder_ / "outputs",
-             .output_names = outputs_for_executor(services_.pipeline, step_),
+             .output_names = attempt_outputs(services_.pipeline, step_),
              .scratch = *folder_ / "scratch",
              .checkpoint = checkpoint(),
              .checkpoint_key = options_.checkpoint ? options_.checkpoint->key() : "",

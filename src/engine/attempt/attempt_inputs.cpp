@@ -316,7 +316,7 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   };
   const auto* damaged = noted_.empty() ? nullptr : find_damage();
   if (!damaged) co_return std::nullopt;
-  // It is not known which attempt has changed the artifact. The first attempt that finds the change
+  // The attempt that has changed the artifact is unknown. The first attempt that finds the change
   // fails, and the others run again.
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);

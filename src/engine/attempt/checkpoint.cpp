@@ -50,7 +50,7 @@ void Checkpoint::replace(const std::filesystem::path& fresh) {
   if (!lock) throw core::system_error("cannot open " + fresh.string(), errno);
   // The folder is locked before it appears, so that no other driver takes it.
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    core::log::info("cannot lock " + fresh.string());  // As in open().
+    core::log::info("cannot lock " + fresh.string());  // Tolerated, as in open().
   if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) != 0) {
     if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
       throw core::system_error("cannot replace " + folder_.string(), errno);

@@ -15,7 +15,7 @@ namespace pipeline::engine {
 std::vector<std::string> read_python_stacks(std::string_view text);
 
 /// Runs `py-spy dump`, if their PATH has it, for at most four of the Python processes that belong
-/// to `process`, and returns its lines. It does not pause these processes.
+/// to `process`, and returns its lines. The processes are not paused.
 async::Task<std::vector<std::string>> python_stacks(orchestrators::AttemptRunner& runner,
                                                     orchestrators::RunningProcess process);
 

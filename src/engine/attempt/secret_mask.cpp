@@ -106,7 +106,7 @@ struct Match {
 /// A character that JSON writes with a backslash.
 struct Escape {
   bool is_cut = false;     ///< The text may become one when more of it arrives.
-  std::size_t length = 0;  ///< In the text.
+  std::size_t length = 0;  ///< Length of the escape in the text.
   std::string bytes{};     ///< The character in UTF-8; empty: the text begins with no escape.
 };
 

@@ -24,8 +24,8 @@ std::optional<unsigned> named_rank(const std::vector<std::string>& lines) {
   return read.ec == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
-/// Returns the line without secrets. It may have the command of a process, of which only the
-/// beginning was read: it ends before ` (rank 3)`, before `: sleeps in ...`, or with the line.
+/// Returns the line without secrets. A line may have the beginning of a process's command, which
+/// ends before ` (rank 3)`, before `: sleeps in ...`, or with the line.
 std::string masked_line(const std::string& line, const std::vector<std::string>& secrets) {
   const auto shown = without_secrets(line, secrets);
   const auto end = std::min({shown.rfind(": "), shown.rfind(" (rank "), shown.size()});

@@ -61,7 +61,7 @@ class StepLogWriter final : public orchestrators::LogSink {
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
   std::optional<Stream> open_;        ///< The stream whose line is unfinished in the file.
   std::string waiting_;               ///< Bytes of the other stream, none of them a whole line.
-  std::array<bool, 2> was_cut_{};     ///< By stream: its last line was ended by cut_open_line().
+  std::array<bool, 2> was_cut_{};  ///< Set for a stream whose last line cut_open_line() has ended.
   std::function<void(Stream, std::string)> on_line_;
   std::function<void(std::string)> on_row_;
   std::deque<std::string> tail_;

@@ -77,7 +77,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
                                                                       std::string key,
                                                                       bool only_own,
                                                                       bool may_stay) {
-  if (!may_stay) downloaded_.erase(key);  // So that its result is sent if the step runs again.
+  if (!may_stay) downloaded_.erase(key);  // The result is then uploaded if the step runs again.
   std::optional<store::CacheEntry> entry;
   const auto turn = ++next_rank_;
   co_await finding_.acquire(turn);

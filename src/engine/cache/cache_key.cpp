@@ -130,7 +130,7 @@ bool replace_code(std::vector<KeyPart>& parts, const std::vector<KeyPart>& code)
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
   const auto found = parts_.find(&files);
   if (found != parts_.end()) return found->second;
-  std::vector<store::TreeFile> read;  // Not kept if reading a file throws.
+  std::vector<store::TreeFile> read;  // Kept in `parts_` only if every file can be read.
   read.reserve(files.size());
   for (const auto& file : files) {
     const bool executable = (std::filesystem::status(file.source).permissions() &

@@ -55,8 +55,8 @@ StringMap resolve_environment(const StepSpec& step);
 /// for a missing secret.
 StringMap resolve_secrets(const StepSpec& step);
 
-/// Returns all parts except the inputs. They contain only the names of secrets, and only digests of
-/// the values of variables.
+/// Returns all parts of the key except the inputs. The parts contain only the names of secrets, and
+/// only digests of the values of variables.
 std::vector<store::KeyPart> key_parts(const std::string& pipeline, const StepSpec& step,
                                       const StringMap& environment,
                                       const std::vector<store::KeyPart>& code,

@@ -21,7 +21,7 @@ bool takes_items(const MatrixSpec& matrix, const StepSpec& step, const std::stri
 }
 
 /// Adds to the outcome how the output was stored, for the attempt's record.
-void note_way(const std::string& output, const std::string& way, AttemptOutcome& outcome) {
+void note_storage(const std::string& output, const std::string& way, AttemptOutcome& outcome) {
   outcome.stored += (outcome.stored.empty() ? "" : "; ") + output + ": " + way;
 }
 
@@ -40,8 +40,8 @@ bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
          });
 }
 
-std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
-                                                               const StepSpec& step) {
+std::vector<orchestrators::AttemptOutput> attempt_outputs(const PipelineSpec& pipeline,
+                                                          const StepSpec& step) {
   std::vector<orchestrators::AttemptOutput> outputs;
   for (const auto& output : step.outputs)
     outputs.push_back({output.name, output.file_name, output.from_all_nodes,
@@ -54,7 +54,7 @@ void add_stored(const OutputSpec& output, const store::StoredArtifact& stored,
   outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory,
                              stored.bytes, output.temp});
   outcome.holds.push_back(stored.hold);
-  if (!stored.way.empty()) note_way(output.name, stored.way, outcome);
+  if (!stored.way.empty()) note_storage(output.name, stored.way, outcome);
 }
 
 bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
@@ -67,7 +67,7 @@ bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
   artifacts.note_elsewhere(digest, place);
   outcome.outputs.push_back(
       {output.name, output.file_name, digest, place.is_directory, place.bytes, output.temp});
-  note_way(output.name, "stays in the remote store", outcome);
+  note_storage(output.name, "stays in the remote store", outcome);
   return true;
 }
 

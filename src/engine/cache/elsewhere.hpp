@@ -14,13 +14,14 @@
 
 namespace pipeline::engine {
 
-/// Returns false for an output that the engine itself reads, copies or publishes.
+/// Returns true if an output may stay in the remote store alone: its step is cached and has no
+/// nodes, and the engine itself does not read, copy or publish the output.
 bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
                         const std::string& output);
 
-/// Returns the step's outputs for its executor.
-std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
-                                                               const StepSpec& step);
+/// Returns the step's outputs as an attempt declares them to the orchestrator.
+std::vector<orchestrators::AttemptOutput> attempt_outputs(const PipelineSpec& pipeline,
+                                                          const StepSpec& step);
 
 /// Notes an output that an attempt has left in the remote store, and adds its record to the
 /// outcome. Returns false, and does nothing, for an output on this machine.

@@ -22,11 +22,11 @@ struct RemoteOutput {
 
 /// A step's result, made by any machine.
 struct RemoteResult {
-  std::string run;  ///< The run that made it, on that machine.
+  std::string run;  ///< The run that made the result, on its machine.
   std::vector<RemoteOutput> outputs;
 };
 
-/// One result in the cache cannot be read or replaced; others can be intact.
+/// Thrown if a single result in the cache cannot be read or replaced; others can be intact.
 class DamagedCacheEntry : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;

@@ -12,8 +12,8 @@
 namespace pipeline::engine {
 
 /// Stores the metrics in a reused step's outputs with `metrics: true` for the run that reuses the
-/// step, unless the step has metrics already. It has none if `metrics: true` was added later, or if
-/// another machine made the outputs. The step must be recorded already.
+/// step, unless the step has metrics already. A step has none if `metrics: true` was added later,
+/// or if another machine made the outputs. The step must be recorded already.
 void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& artifacts,
                          const std::string& run, const StepSpec& step,
                          const store::CacheEntry& entry);

@@ -60,13 +60,13 @@ std::string_view next_line(std::string_view& text) {
 
 /// Adds a file, or a folder with everything below it.
 void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path) {
-  fingerprint.looked_at(path);
+  fingerprint.add_path(path);
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return;
   std::filesystem::recursive_directory_iterator entries(path, error);
   for (; !error && entries != std::filesystem::recursive_directory_iterator();
        entries.increment(error))
-    fingerprint.looked_at(entries->path());
+    fingerprint.add_path(entries->path());
   if (error) fingerprint.invalidate();
 }
 
@@ -106,7 +106,7 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
 
 }  // namespace
 
-void RunFingerprint::looked_at(const std::filesystem::path& path) {
+void RunFingerprint::add_path(const std::filesystem::path& path) {
   std::int64_t changed = 0;
   auto stamp = stamp_of(path.c_str(), &changed);
   const auto now = now_().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -115,11 +115,11 @@ void RunFingerprint::looked_at(const std::filesystem::path& path) {
   files_.push_back({path.string(), std::move(stamp)});
 }
 
-void RunFingerprint::took_variable(const std::string& name) {
+void RunFingerprint::add_variable(const std::string& name) {
   variables_.push_back({name, value_stamp(name.c_str())});
 }
 
-void RunFingerprint::ran_in(const std::string& environment) {
+void RunFingerprint::add_environment(const std::string& environment) {
   if (environment.empty() || environment.find('\n') != std::string::npos) invalidate();
   environments_.push_back(environment);
 }
@@ -146,15 +146,15 @@ void RunFingerprint::save(store::RunStore& store, const std::string& run, std::s
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,
                      const std::vector<const StepSpec*>& steps) {
-  for (const auto& path : sources) fingerprint.looked_at(path);
+  for (const auto& path : sources) fingerprint.add_path(path);
   std::set<const void*> seen;
   std::set<std::filesystem::path> paths;
   for (const auto* step : steps) {
     const auto& files = services.code.files(*step);
     if (seen.insert(&files).second)
-      for (const auto& file : files) fingerprint.looked_at(file.source);
+      for (const auto& file : files) fingerprint.add_path(file.source);
     for (const auto& [name, value] : step->environment)
-      if (!value) fingerprint.took_variable(name);
+      if (!value) fingerprint.add_variable(name);
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty())
         fingerprint.invalidate();  // Another version may be current by the next run.
@@ -162,8 +162,8 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
         look_at_data(fingerprint, input.data->path);
     if (const auto& function = step->program;
         function && seen.insert(function->program.get()).second) {
-      fingerprint.looked_at(function->program->executable);
-      for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
+      fingerprint.add_path(function->program->executable);
+      for (const auto& library : function->program->libraries) fingerprint.add_path(library);
     }
     // A step that runs each time, whose result grows too old, or that takes a secret, must be
     // checked by each run. A step that waits for a failure does not run in a run that succeeds.

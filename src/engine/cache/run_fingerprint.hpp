@@ -25,14 +25,14 @@ class RunFingerprint {
       : identity_(std::move(identity)), now_(now) {}
 
   /// Adds a file, a folder (its entries), or a missing path, in its current state.
-  void looked_at(const std::filesystem::path& path);
+  void add_path(const std::filesystem::path& path);
   /// Adds a variable of the user's environment, set or not.
-  void took_variable(const std::string& name);
+  void add_variable(const std::string& name);
   /// Adds Environment::fingerprint; if empty, the environment cannot be checked cheaply, so no
   /// fingerprint is stored.
-  void ran_in(const std::string& environment);
+  void add_environment(const std::string& environment);
   /// Adds an output of a step.
-  void made(const core::Digest& artifact) { artifacts_.push_back(artifact); }
+  void add_artifact(const core::Digest& artifact) { artifacts_.push_back(artifact); }
   /// Notes that a later run must check something that a fingerprint cannot show; save() then stores
   /// none.
   void invalidate() { is_invalid_ = true; }

@@ -60,7 +60,7 @@ std::map<std::string_view, std::string_view> files_in(std::string_view text) {
 
 }  // namespace
 
-/// One download.
+/// A download that steps wait for.
 struct Downloads::Wanted {
   DataSpec data;
   std::string sha256;  ///< Hex; empty: any content is accepted.

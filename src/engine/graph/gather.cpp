@@ -24,7 +24,7 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
 std::string GatheredFolder::file_of(std::size_t i) const {
   const auto digits = std::to_string(made_.size() - 1).size();
   auto number = std::to_string(i);
-  number.insert(0, digits - number.size(), '0');  // So that names sort as their numbers do.
+  number.insert(0, digits - number.size(), '0');  // Names then sort as their numbers do.
   const auto& [step, output] = made_[i];
   return number + "-" + step->name + orchestrators::extension_of(output->file_name);
 }

@@ -33,7 +33,7 @@ std::vector<const StepSpec*> in_order(const std::vector<const StepSpec*>& steps)
 }  // namespace
 
 Rounds::Rounds(std::vector<const StepSpec*> steps) : steps_(in_order(steps)) {
-  leader_ = position_of(steps_.front()->repeat->of);
+  head_ = position_of(steps_.front()->repeat->of);
 }
 
 std::size_t Rounds::position_of(const std::string& step) const {
@@ -81,7 +81,7 @@ StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
 
 ConditionValue Rounds::is_last(unsigned round, const FindOutput& find_output,
                                store::ArtifactStore& artifacts) const {
-  const auto& repeat = *leader().repeat;
+  const auto& repeat = *head().repeat;
   const bool reaches_max = round + 1 >= repeat.max;
   if (!repeat.until) return {reaches_max, {}, {}};
   auto until = *repeat.until;

@@ -22,8 +22,8 @@ class Rounds {
   /// The number of steps in a round. The steps are ordered: each comes after those that it needs.
   std::size_t size() const { return steps_.size(); }
   std::size_t position_of(const std::string& step) const;
-  /// The step that has `until` and `max`.
-  const StepSpec& leader() const { return *steps_[leader_]; }
+  /// The head of the loop: the step that has `until` and `max`.
+  const StepSpec& head() const { return *steps_[head_]; }
 
   /// Returns the steps of a round, counted from 0, in their positions.
   /// @param steps in their positions, with their current sources
@@ -39,7 +39,7 @@ class Rounds {
   StepSpec step_of(const StepSpec& step, unsigned round) const;
 
   std::vector<const StepSpec*> steps_;
-  std::size_t leader_ = 0;
+  std::size_t head_ = 0;
 };
 
 }  // namespace pipeline::engine

@@ -22,12 +22,12 @@
 namespace pipeline::engine {
 
 struct StepState {
-  std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
+  std::vector<store::OutputRecord> outputs;  ///< Filled once the step has succeeded or is reused.
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
   StepStatus status = StepStatus::pending;
   /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
   bool may_be_skipped = false;
-  bool runs_again = false;  ///< It has ended, and is made again for steps that need its outputs.
+  bool runs_again = false;  ///< Has ended, and runs again for steps that need its outputs.
   /// Set once the step is replaced by instances: the index of the first, and their number. The step
   /// ends with its instances. The instances of a loop's head (the step that has `repeat`) are all
   /// steps of the current round; the other steps of the loop have none, since they end with the

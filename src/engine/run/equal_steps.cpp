@@ -21,16 +21,16 @@ async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& ste
   co_return nullptr;
 }
 
-/// Returns `step 'train' of run 20261121-8f3a, which makes the same`.
+/// Returns `step 'train' of run 20261121-8f3a, which makes the same result`.
 std::string EqualSteps::owner_of(const std::string& key) const {
   auto& runs = context_.services.store.runs();
   for (const auto& run : runs.list()) {
     if (run.status != RunStatus::running) continue;
     for (const auto& step : runs.steps(run.id))
       if (step.key == key && step.status == StepStatus::running)
-        return "step '" + step.name + "' of run " + run.id + ", which makes the same";
+        return "step '" + step.name + "' of run " + run.id + ", which makes the same result";
   }
-  return "another step, which makes the same";
+  return "another step, which makes the same result";
 }
 
 }  // namespace pipeline::engine

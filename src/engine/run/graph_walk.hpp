@@ -36,7 +36,7 @@ struct Decision {
   store::CacheEntry entry;     ///< For `reuse`: the earlier result.
 };
 
-/// Carries out the decisions of the walk. It must end every step that it is given by a call of the
+/// Carries out the decisions of the walk. Ends every step that it receives by a call of the
 /// scheduler's mark_succeeded() or mark_failed(), at once or before wait() returns.
 class StepStarter {
  public:
@@ -103,7 +103,8 @@ class GraphWalk {
       std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
                           std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
   std::map<std::size_t, Queue> queues_;
-  std::optional<std::vector<std::string>> secrets_;  ///< Of all steps; unset before a message.
+  std::optional<std::vector<std::string>>
+      secrets_;  ///< Secrets of all steps; read for the first message.
 };
 
 }  // namespace pipeline::engine

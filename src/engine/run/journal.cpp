@@ -14,7 +14,8 @@
 namespace pipeline::engine {
 namespace {
 
-/// So many ended steps are persisted at once: more transactions cost time, and fewer cost memory.
+/// Number of ended steps that are persisted in one transaction: more transactions cost time, and
+/// fewer cost memory.
 constexpr std::size_t max_unsaved = 1000;
 
 /// Returns the records of the processes of an attempt with nodes; their lines are in one log.

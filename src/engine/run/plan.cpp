@@ -59,7 +59,7 @@ class LastTries {
   store::RunStore& store_;
   const std::string& pipeline_;
   std::optional<std::unordered_map<std::string, store::Runs::LastTry>> tries_;
-  std::unordered_map<std::string, bool> running_;  ///< By the runs' identifiers.
+  std::unordered_map<std::string, bool> running_;  ///< Keyed by the run's identifier.
 };
 
 class NullEventSink : public EventSink {

@@ -33,8 +33,8 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     if (const auto version = store.version(); std::exchange(seen, version) != version)
       question = store::questions_of(store, run)[step.name];
   }
-  // Each reader of a message with the question may write both: a carriage return would overwrite
-  // the words before it.
+  // Anyone with the address of the question may write the name and the note, in which a carriage
+  // return would overwrite earlier words on a terminal.
   const auto by = " by " + core::printable(question.who) + " at " +
                   core::format_time(question.answered) +
                   (question.note.empty() ? "" : ": " + core::printable(question.note));

@@ -261,16 +261,16 @@ void Run::save_fingerprint() {
     }
     if (const auto environment = routes_.fingerprint_of(spec(i), environments_.of(i));
         seen.insert(environment).second)
-      fingerprint_->ran_in(environment);
+      fingerprint_->add_environment(environment);
     for (const auto& output : steps_[i].outputs)
-      if (!output.temp) fingerprint_->made(output.digest);
+      if (!output.temp) fingerprint_->add_artifact(output.digest);
   }
-  for (const auto& copy : outcomes_.result_folders().copies()) fingerprint_->looked_at(copy);
+  for (const auto& copy : outcomes_.result_folders().copies()) fingerprint_->add_path(copy);
   if (options_.final_sources) {
     const auto sources = options_.final_sources();
     if (!sources) fingerprint_->invalidate();
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
-      fingerprint_->looked_at(path);
+      fingerprint_->add_path(path);
   }
   fingerprint_->save(services_.store, journal_.run_id(), steps_.size() - expanded, skipped,
                      pipeline_.tags);

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 
 /// The units of limits that an attempt holds; released at destruction.
 struct HeldUnits {
-  std::unique_ptr<async::Permit> place;  ///< One of the `max_parallel` of its matrix.
+  std::unique_ptr<async::Permit> place;  ///< A place among the `max_parallel` of the step's matrix.
   /// A lock for each unit of a named limit. The kernel releases the locks of a killed driver.
   std::vector<core::Descriptor> locks;
 };
@@ -42,8 +42,8 @@ class StepLimits {
 
   const RunContext& context_;
   std::map<std::string, async::Semaphore> places_;  ///< Keyed by the name that instances share.
-  /// Keyed by the awaited units. Of the steps that wait for the same units, one at a time looks
-  /// whether they are free.
+  /// Keyed by the awaited units. A step that waits for units takes its turn to look whether they
+  /// are free.
   std::map<std::string, async::Semaphore> turns_;
   std::optional<gpu::LockFolder> folder_;  ///< Set once a step uses a limit.
 };

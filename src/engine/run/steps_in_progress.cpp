@@ -5,7 +5,8 @@ namespace pipeline::engine {
 std::optional<std::size_t> StepsInProgress::queue_of(const StepSpec& step) {
   if (gpus_.wants(step) || !step.uses.empty() || step.max_parallel != 0 || !step.wait.empty())
     return std::nullopt;
-  constexpr unsigned soon = 500;  // They look for results elsewhere, and prepare environments.
+  /// Number of steps that look for results elsewhere and prepare environments.
+  constexpr unsigned soon = 500;
   const auto& capabilities = routes_.capabilities_of(step);
   const auto name = capabilities.name + " " + (step.instance ? step.instance->of : std::string());
   const auto [found, is_new] = numbers_.try_emplace(name, queues_.size());

@@ -52,7 +52,7 @@ struct Traits {
   bool needs_engine = false;    ///< A Docker Engine runs the steps or builds their images.
   bool runs_on_engine = false;  ///< Attempts are containers of that engine, which has their images.
   bool makes_image_files = false;      ///< Image files are kept in the user's cache folder.
-  bool evaluates_constraints = false;  ///< It matches placement constraints with its own nodes.
+  bool evaluates_constraints = false;  ///< Matches placement constraints with its own nodes.
   bool renders_manifests =
       false;                ///< `render` prints the objects that would be created for a step.
   bool can_detach = false;  ///< A run's driver can be started there, beside the run's steps.

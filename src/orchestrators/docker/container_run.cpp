@@ -127,16 +127,16 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
     refused = error;
   }
   if (refused) co_return refused_outcome(*refused, attempt, image);
-  Kept said;
+  Kept smi_output;
   outcome = co_await run_and_remove(engine, attempt, options, std::move(look), image, removals,
-                                    said, nullptr);
-  write_preflight(attempt.io.log, said.text);
+                                    smi_output, nullptr);
+  write_preflight(attempt.io.log, smi_output.text);
   if (!outcome.result.exit_code ||
       (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
     co_return outcome;
   SmiReport report;
   report.code = *outcome.result.exit_code;
-  report.list = std::move(said.text);
+  report.list = std::move(smi_output.text);
   outcome.result.failure = preflight_failure(report, attempt.gpus, GpuVisibility::its_own);
   outcome.result.exit_code.reset();
   co_return outcome;

@@ -60,7 +60,7 @@ async::Task<> ContainerSession::attach() {
   Position position = seen_;
   const std::function<void(bool, std::string_view)> on_bytes =
       [&](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes, position); };
-  const std::function<void()> on_listening = [this] { heard(attached_); };
+  const std::function<void()> on_listening = [this] { note_open_stream(attached_); };
   async::Backoff backoff(engine_.limits().retries);
   while (!attached_) {
     std::exception_ptr lost;
@@ -102,7 +102,7 @@ async::Task<> ContainerSession::read_output(bool started) {
       lost = error.what();
     } catch (const EngineError& error) {
       lost = error.what();
-      if (!docker::is_retryable(error.status(), lost)) co_return missing_output(lost);
+      if (!docker::is_retryable(error.status(), lost)) co_return warn_of_missing_output(lost);
     }
     if (connections_.level() != core::StopLevel::none) co_return;
     if (lost.empty()) {
@@ -111,12 +111,12 @@ async::Task<> ContainerSession::read_output(bool started) {
       continue;
     }
     if (received_ > before) backoff.reset();
-    if (backoff.exhausted()) co_return missing_output(lost);
+    if (backoff.exhausted()) co_return warn_of_missing_output(lost);
     co_await async::sleep(backoff.next(), &connections_);
   }
 }
 
-void ContainerSession::missing_output(const std::string& why) {
+void ContainerSession::warn_of_missing_output(const std::string& why) {
   core::log::warn("output of the container " + container_name(attempt_) +
                   " may be missing: " + why);
 }
@@ -152,7 +152,7 @@ async::Task<> ContainerSession::await_end(bool started) {
   ContainerWait wait{.id = id_,
                      .cancel = connections_,
                      .next_exit = !started,
-                     .on_listening = [this] { heard(waiting_); },
+                     .on_listening = [this] { note_open_stream(waiting_); },
                      .has_ended =
                          [this](bool& next_exit, bool was_cut) {
                            was_cut_ |= was_cut;
@@ -164,7 +164,7 @@ async::Task<> ContainerSession::await_end(bool started) {
 }
 
 /// Runs a task that may fail because the container has just ended; ignores the error.
-async::Task<> ContainerSession::quietly(async::Task<> task) {
+async::Task<> ContainerSession::ignoring_errors(async::Task<> task) {
   try {
     co_await std::move(task);
   } catch (const core::EnvironmentError& error) {
@@ -184,10 +184,10 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
     if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
       stopping_ = wanted;
       until = Clock::now() + max_end_delay;
-      co_await quietly(engine_.kill_container(id_, "SIGKILL"));
+      co_await ignoring_errors(engine_.kill_container(id_, "SIGKILL"));
     } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
       stopping_ = wanted;
-      stop.emplace(executor_, quietly(engine_.stop_container(id_, stop_grace_seconds)));
+      stop.emplace(executor_, ignoring_errors(engine_.stop_container(id_, stop_grace_seconds)));
     } else {
       co_await changed_.wait(until);
       if (Clock::now() >= until) connections_.stop(core::StopLevel::immediate);
@@ -261,7 +261,8 @@ async::Task<> ContainerSession::measure_by_engine() {
   }
 }
 
-async::Task<> ContainerSession::measure_elsewhere() {
+/// Samples the usage of a container of another machine, until it has ended.
+async::Task<> ContainerSession::measure_remotely() {
   async::JoinableTask accounts(executor_, measure_by_engine());
   if (!attempt_.gpus.empty()) co_await measure_gpus();
   co_await accounts.join();
@@ -271,7 +272,7 @@ async::Task<> ContainerSession::measure_elsewhere() {
 /// removes the group some milliseconds later; on a busy machine the last reading may come too late,
 /// so CPU time is read often.
 async::Task<> ContainerSession::measure() {
-  if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_elsewhere();
+  if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_remotely();
   usage::GroupUsage group(usage::find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
@@ -309,7 +310,7 @@ async::Task<> ContainerSession::measure() {
 }
 
 /// Returns the failure of a container that has ended; nothing if it succeeded.
-async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& image) {
+async::Task<std::optional<Failure>> ContainerSession::find_failure(const std::string& image) {
   if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
     co_return preflight_hangs(preflight_timeout);
   if (stopping_ != core::StopLevel::none)
@@ -395,7 +396,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   if (end.error() && !lost_) std::rethrow_exception(end.error());
   if (!lost_) result.exit_code = exit_code_;
   if (output.error() && !lost_) std::rethrow_exception(output.error());
-  result.failure = co_await judge(image);
+  result.failure = co_await find_failure(image);
   const bool out_of_memory =
       is_oom_killed_ || (result.failure && result.failure->kind == FailureKind::out_of_memory);
   if (out_of_memory && !result.usage.memory_kills) result.usage.memory_kills = 1;

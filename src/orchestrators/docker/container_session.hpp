@@ -48,24 +48,24 @@ class ContainerSession {
  private:
   async::Task<> read_output(bool started);
   async::Task<> await_end(bool started);
-  async::Task<> quietly(async::Task<> task);
+  async::Task<> ignoring_errors(async::Task<> task);
   async::Task<> start_attached(const async::JoinableTask& output, const async::JoinableTask& end);
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
   async::Task<> measure();
   async::Task<> measure_gpus();
   async::Task<> measure_by_engine();
-  async::Task<> measure_elsewhere();
+  async::Task<> measure_remotely();
   async::Task<bool> killed_for_memory();
-  async::Task<std::optional<Failure>> judge(const std::string& image);
+  async::Task<std::optional<Failure>> find_failure(const std::string& image);
   /// Numbers of bytes of stdout and stderr.
   using Position = std::array<std::uint64_t, 2>;
   void take_output(bool is_stderr, std::string_view bytes, Position& position);
   async::Task<> attach();
   async::Task<bool> look_up(bool& next_exit);
   async::Task<bool> ended_within(std::chrono::milliseconds time);
-  void missing_output(const std::string& why);
+  void warn_of_missing_output(const std::string& why);
   /// Notes that the engine has opened a stream. @param flag attached_ or waiting_
-  void heard(bool& flag) {
+  void note_open_stream(bool& flag) {
     flag = true;
     changed_.tell();
   }
@@ -91,12 +91,13 @@ class ContainerSession {
   Position seen_{};              ///< Numbers of bytes that were passed on.
   std::string first_errors_;
   core::TailBuffer last_output_{8192};
-  bool hangs_ = false;  ///< The preflight's nvidia-smi did not end in time.
-  std::size_t received_ = 0;
+  bool hangs_ = false;        ///< The preflight's nvidia-smi did not end in time.
+  std::size_t received_ = 0;  ///< Bytes of output, repeated ones included.
   core::StopLevel stopping_ = core::StopLevel::none;
   const usage::MemoryKills kills_;
   core::Usage usage_;
-  std::optional<std::chrono::steady_clock::time_point> began_, gone_;
+  std::optional<std::chrono::steady_clock::time_point> began_;
+  std::optional<std::chrono::steady_clock::time_point> gone_;  ///< When the first process ended.
 };
 
 }  // namespace pipeline::orchestrators::docker_engine

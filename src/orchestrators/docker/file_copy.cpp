@@ -194,7 +194,7 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
   }
 }
 
-/// Replaces the checkpoint by the container's. It is unpacked beside the current one, which stays
+/// Replaces the checkpoint by the container's, which is unpacked beside the current one; that stays
 /// if anything fails. For a step with nodes, only the first node's checkpoint is kept.
 async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
                               const std::string& container, core::CancelSource& cancel) {

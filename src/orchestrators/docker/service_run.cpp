@@ -43,7 +43,8 @@ void ServiceRun::take_output(bool is_stderr, std::string_view bytes) {
 void ServiceRun::fail(FailureKind kind, const std::string& what, std::vector<std::string> hints) {
   if (failure_) return;
   failure_ = Failure{kind, title() + what, std::move(hints), {}};
-  if (is_late_ && core::trimmed(check_output_) != why_not_ready_)  // It has further lines.
+  if (is_late_ &&
+      core::trimmed(check_output_) != why_not_ready_)  // The check has printed further lines.
     containers::add_last_lines(name_ + " check", check_output_, *failure_);
   containers::add_last_lines(name_, last_output_.text(), *failure_);
   on_change_();

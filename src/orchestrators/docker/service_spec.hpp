@@ -30,8 +30,8 @@ nlohmann::json service_body(const AttemptSpec& attempt, const ContainerOptions& 
 std::vector<std::string> readiness_check(const ServiceReady& ready,
                                          const ContainerOptions& options);
 
-/// Returns the network that a step's container is created in. It joins the attempt's network
-/// afterwards if that is another one.
+/// Returns the network that a step's container is created in. If the attempt has another network,
+/// the container joins that afterwards.
 std::string first_network(const DockerSettings& docker, const ContainerOptions& options);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -270,7 +270,8 @@ class SeveralEngines : public Orchestrator {
   const std::vector<docker::EngineAt> at_;
   std::vector<std::unique_ptr<OneEngine>> engines_;
   Capabilities capabilities_;
-  std::vector<std::string> addresses_;         ///< One for each engine; empty until looked up.
+  std::vector<std::string>
+      addresses_;  ///< An address for each engine; empty before the engine is asked.
   std::map<std::string, std::size_t> owners_;  ///< Engines by the UUIDs of their GPUs.
 };
 

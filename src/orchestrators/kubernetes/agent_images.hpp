@@ -24,7 +24,8 @@ class AgentImages {
         ready_(loop) {}
 
   /// Returns the image's reference, by digest in a repository with a registry; builds and pushes
-  /// the image if it is missing. It contains nothing else: some 1 MB, with the stager some 6 MB.
+  /// the image if it is missing. The image contains only the programs: some 1 MB, with the stager
+  /// some 6 MB.
   /// @param architecture of the nodes: `amd64`
   async::Task<std::string> ensure(std::string repository, std::string architecture,
                                   std::string step, EventSink& events, core::CancelSource& cancel);

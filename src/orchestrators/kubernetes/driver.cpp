@@ -194,7 +194,7 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   const auto& pods = kubernetes_api::list_at(answer, "/items");
   if (pods.empty() && !job.is_null()) {
     const auto refused = co_await last_refusal(client, name);
-    const auto about = job_status_of(job, std::chrono::minutes(10), refused);
+    const auto about = pod_state_of_job(job, std::chrono::minutes(10), refused);
     status.waits_for = about.waits_for;
     status.will_not_start = about.failure && about.limit.count() == 0;
   }

@@ -54,16 +54,16 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   docker::LocalImage local;
   local.reference = image.reference;
   local.id = co_await docker::layer_image_id(engine, image.reference, image.digest, image.platform);
-  const std::string who = "driver", reason = "new: this program, to drive runs in a cluster";
+  const std::string step = "driver", reason = "new: this program, to drive runs in a cluster";
   if (local.id.empty())
-    local.id = co_await docker::build_layer_image(engine, image, who, reason, events, cancel);
+    local.id = co_await docker::build_layer_image(engine, image, step, reason, events, cancel);
   DriverImage made;
   made.reference = image.reference;
   made.command = docker::program_words(program, {});
   made.architecture = agent::own_architecture;
   if (!repository.empty()) {
     docker::PublishedImages published(loop, engine);
-    made.reference = co_await published.publish(local, who, events, cancel);
+    made.reference = co_await published.publish(local, step, events, cancel);
     made.pull = true;
   }
   co_return made;

@@ -1,6 +1,6 @@
 /// @file
-/// An image with this program, which drives a run in a cluster. It contains the program, its
-/// libraries and the public certificate authorities, and nothing else.
+/// An image of the driver of a run in a cluster. The image contains this program, its libraries and
+/// the public certificate authorities, and nothing else.
 #pragma once
 
 #include <string>

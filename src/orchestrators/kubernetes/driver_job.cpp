@@ -9,14 +9,14 @@ namespace {
 using nlohmann::json;
 
 constexpr int max_failed_pods = 1000;  ///< High enough that no run ends because of the limit.
-constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job that could not delete itself.
+constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job whose driver could not delete it.
 constexpr int driver_grace_seconds = 30;
 
 json metadata_of(const DriverJob& driver) {
   return {{"name", driver_name(driver.run_id)},
           {"labels",
            {{"app.kubernetes.io/managed-by", "pipe"},
-            // Not pipe.run: the driver is not an attempt and must not be removed with attempts.
+            // The label is not pipe.run, because the driver must not be removed with attempts.
             {"pipe.driver", label_value(driver.run_id)},
             {"pipe.pipeline", label_value(driver.pipeline)},
             {"pipe.state", driver.owner}}}};

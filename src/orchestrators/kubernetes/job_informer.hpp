@@ -38,7 +38,8 @@ class JobInformer {
 
   /// The state of a Job and its pod, as far as it was observed.
   struct Entry {
-    /// Null: not seen yet. Of several pods, the first; the others replaced it.
+    /// Null before they are seen. If the Job has had several pods, `pod` is the first; the others
+    /// replaced it.
     nlohmann::json job, pod;
     bool job_gone = false, pod_gone = false;  ///< The object was seen, and was deleted.
     std::function<void()> on_change;

@@ -39,7 +39,7 @@ bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now
 }
 
 JobAction JobWatch::next(const JobView& view, TimePoint now) {
-  auto state = view.pod.is_null() ? job_status_of(view.job, startup_, view.refused, view.queued)
+  auto state = view.pod.is_null() ? pod_state_of_job(view.job, startup_, view.refused, view.queued)
                                   : pod_state_of(view.pod, startup_, view.room);
   if (state.phase == Phase::running && !state.stage.empty() && view.has_begun) {
     state.stage.clear();

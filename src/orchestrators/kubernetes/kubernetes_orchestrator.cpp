@@ -331,9 +331,10 @@ class KubernetesOrchestrator : public Orchestrator {
   AgentReports reports_;
   std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.
   std::filesystem::path agent_;
-  std::optional<std::string> pod_groups_;     ///< The result of find_pod_groups().
-  std::map<std::string, GangPods> gangs_;     ///< Running attempts with nodes, by gang_key().
-  std::map<std::string, GangJob> gang_jobs_;  ///< By gang_key(); used if NodeAddresses::are_alike.
+  std::optional<std::string> pod_groups_;  ///< The result of find_pod_groups().
+  std::map<std::string, GangPods> gangs_;  ///< Running attempts with nodes, by gang_key().
+  std::map<std::string, GangJob>
+      gang_jobs_;  ///< Keyed by gang_key(); used if NodeAddresses::are_alike.
   /// NodeAddresses::tries of gangs that start over (NodeAddresses::gives_back), by gang_key().
   std::map<std::string, unsigned> given_back_;
   NodeContents node_contents_;  ///< From the attempts that have ended.

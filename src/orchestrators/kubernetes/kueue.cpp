@@ -13,7 +13,8 @@ using nlohmann::json;
 
 /// Returns the message of the condition if it has this status, or its reason if it has no message;
 /// empty without such a condition.
-std::string said_by(const json& workload, std::string_view type, std::string_view status) {
+std::string condition_message(const json& workload, std::string_view type,
+                              std::string_view status) {
   for (const auto& each : kubernetes_api::list_at(workload, "/status/conditions")) {
     if (text_at(each, "/type") != type || text_at(each, "/status") != status) continue;
     const auto message = text_at(each, "/message");
@@ -38,14 +39,15 @@ void add_topology(json& metadata, const StepSpec& step) {
 }
 
 std::string why_queued(const json& workload) {
-  if (auto said = said_by(workload, "QuotaReserved", "False"); !said.empty()) return said;
-  return said_by(workload, "Admitted", "False");
+  if (auto message = condition_message(workload, "QuotaReserved", "False"); !message.empty())
+    return message;
+  return condition_message(workload, "Admitted", "False");
 }
 
 Eviction eviction_from_queue(const json& workload) {
-  if (auto said = said_by(workload, "Preempted", "True"); !said.empty())
-    return {.why = std::move(said), .is_preemption = true};
-  return {.why = said_by(workload, "Evicted", "True")};
+  if (auto message = condition_message(workload, "Preempted", "True"); !message.empty())
+    return {.why = std::move(message), .is_preemption = true};
+  return {.why = condition_message(workload, "Evicted", "True")};
 }
 
 async::Task<json> Kueue::workload_of(std::string job_uid) {

@@ -31,8 +31,8 @@ constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_
 constexpr unsigned pod_grace_seconds = 10, upload_grace_seconds = 50;
 constexpr std::chrono::seconds kept_after_end =
     std::chrono::hours(24);  // Applies if the driver is dead; otherwise it removes Jobs itself.
-// Parts of a pod's deadline besides the step's timeout and its startup timeout. It applies if the
-// driver is dead; otherwise the engine enforces the timeout.
+// Parts of a pod's deadline besides the step's timeout and its startup timeout. The deadline
+// applies if the driver is dead; otherwise the engine enforces the timeout.
 constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours shell_timeout{24};
@@ -134,8 +134,9 @@ json security(const StepSpec& step, const std::string& caller) {
 }
 
 /// Returns a container that copies the agent from its image to a folder that the step's container
-/// sees. It requests the same resources as the step: init containers run before the others, so this
-/// does not increase the pod's request, and the pod's quality of service stays that of the step.
+/// sees. The container requests the same resources as the step: init containers run before the
+/// others, so this does not increase the pod's request, and the pod's quality of service stays that
+/// of the step.
 json agent_init_container(const std::string& image, const json& step) {
   json container{
       {"name", agent_container},
@@ -151,7 +152,8 @@ json agent_init_container(const std::string& image, const json& step) {
   return container;
 }
 
-// For a pod with staged files. Keys of its Secret contain a dot, which no variable's name has.
+// Folders and names of a pod with staged files. Keys of its Secret contain a dot, which no
+// variable's name has.
 constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch",
                      *collect_folder = "/pipe/collect", *cache_folder = "/pipe/cache";
 constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
@@ -339,7 +341,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& options, const
   for (const auto& given : *step.settings->kubernetes.env_from)
     container["envFrom"].push_back(env_from_of(given));
   if (attempt.shell) make_shell(container, *attempt.shell);
-  if (attempt.process) container["stdin"] = true;  // For tell_addresses().
+  if (attempt.process) container["stdin"] = true;  // tell_addresses() writes to it.
   return container;
 }
 

@@ -29,14 +29,14 @@ async::Task<json> events_of(kubernetes_api::Client& client, std::string name,
 
 }  // namespace
 
-std::vector<std::string> warnings_in(const json& events, std::string_view said) {
+std::vector<std::string> warnings_in(const json& events, std::string_view shown) {
   constexpr std::string_view prefix = "Error: ";
   std::vector<std::string> lines;
   for (const auto& event : kubernetes_api::list_at(events, "/items")) {
     const auto message = text_at(event, "/message");
     const auto what =
         std::string_view(message).substr(message.starts_with(prefix) ? prefix.size() : 0);
-    if (said.find(what) != said.npos) continue;
+    if (shown.find(what) != shown.npos) continue;
     auto line = text_at(event, "/reason") + ": " + message;
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
   }

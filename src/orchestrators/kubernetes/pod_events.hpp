@@ -14,11 +14,11 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Returns the messages of events as lines, without duplicates, and without those that `said`
-/// contains. An event `Error: X` is left out if `said` contains X: a kubelet repeats the error in a
-/// container's status as such an event, up to a minute later.
-/// @param said texts that the user is shown anyway
-std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view said);
+/// Returns the messages of events as lines, without duplicates, and without those that `shown`
+/// contains. An event `Error: X` is left out if `shown` contains X: a kubelet repeats the error in
+/// a container's status as such an event, up to a minute later.
+/// @param shown texts that the user is shown anyway
+std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view shown);
 
 /// Adds the cluster's warnings about a Job or a pod to the failure's details: failing mounts,
 /// quotas. A cluster that does not answer adds none.

@@ -304,8 +304,8 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
   return waiting(pod, init.is_null() ? container : init, startup);
 }
 
-PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused,
-                       const std::string& queued) {
+PodState pod_state_of_job(const json& job, std::chrono::seconds startup, const std::string& refused,
+                          const std::string& queued) {
   PodState state;
   state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
@@ -412,8 +412,8 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   if (const auto& init = pending_init_container(pod);
       !code && at(init, "/state/terminated").is_object()) {
     const auto& why = at(init, "/state/terminated");
-    const auto said = text_at(why, "/message");
-    if (auto failure = stager_failure(said, place_of(pod))) return failure;
+    const auto init_message = text_at(why, "/message");
+    if (auto failure = stager_failure(init_message, place_of(pod))) return failure;
     constexpr int killed = 128 + SIGKILL;
     const bool may_pass =
         number_at(why, "/exitCode") == killed && text_at(why, "/reason") != "OOMKilled";
@@ -421,10 +421,10 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
         may_pass ? FailureKind::infrastructure : FailureKind::not_started,
         with(place_of(pod) + " could not start: its init container '" + text_at(init, "/name") +
                  "' ended with exit code " + std::to_string(number_at(why, "/exitCode")),
-             said),
+             init_message),
         {},
         {}};
-    if (said.find("exec format error") != said.npos)
+    if (init_message.find("exec format error") != init_message.npos)
       failure.hints = {
           "it is made for this machine's kind of processor: have the step run on nodes of that "
           "kind (their label is kubernetes.io/arch)"};

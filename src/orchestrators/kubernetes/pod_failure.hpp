@@ -28,7 +28,8 @@ struct PodState {
   /// limit. For a pod that runs: the failure of a service that has ended, whatever `limit` is.
   std::optional<Failure> failure;
   std::chrono::seconds limit{0};
-  bool in_quota_queue = false;  ///< It waits for room in a quota; the cluster tries more rarely.
+  bool in_quota_queue =
+      false;  ///< The cluster makes the pod once a quota has room, and tries rarely.
   /// While the pod waits: the image that its node cannot pull, see pull_advice().
   std::string unfetched;
   bool leaving = false;       ///< The pod is being deleted.
@@ -40,12 +41,12 @@ struct PodState {
 PodState pod_state_of(const nlohmann::json& pod,
                       std::chrono::seconds startup = std::chrono::minutes(10),
                       Room room = Room::not_looked);
-/// Returns the state of a Job that has no pod yet, in which it waits like a pod.
+/// Returns the state of a Job that has no pod yet, as if the Job were its pod, which waits.
 /// @param refused message of the Job's last event `FailedCreate`; empty: none
 /// @param queued why_queued() of a suspended Job
-PodState job_status_of(const nlohmann::json& job,
-                       std::chrono::seconds startup = std::chrono::minutes(10),
-                       const std::string& refused = {}, const std::string& queued = {});
+PodState pod_state_of_job(const nlohmann::json& job,
+                          std::chrono::seconds startup = std::chrono::minutes(10),
+                          const std::string& refused = {}, const std::string& queued = {});
 
 /// Observations of the driver besides the pod itself.
 struct PodEnd {

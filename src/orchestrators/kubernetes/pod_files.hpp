@@ -39,8 +39,8 @@ struct PodFiles {
                 const std::string& target);
   /// Adds an empty volume in memory.
   void add_memory(const std::string& target, std::optional<Bytes> size);
-  /// Adds a file that an init container leaves in a volume of the pod called `name`. It is mounted
-  /// as a single file, because the image may have other files in the target's folder.
+  /// Adds a file that an init container leaves in a volume of the pod called `name`. The file is
+  /// mounted by itself, because the image may have other files in the target's folder.
   void add_left(const std::string& name, const std::string& file, const std::string& target);
   /// Adds an empty volume of the pod.
   void add_empty(const std::string& name, const std::string& target, bool read_only);

@@ -80,9 +80,9 @@ std::string make_secret(const json& pod, const std::string& name, const std::str
 }  // namespace
 
 std::vector<std::string> pull_advice(const json& pod, const std::string& image,
-                                     const std::string& said) {
+                                     const std::string& messages) {
   const auto registry = docker::registry_of(image);
-  if (docker::is_refusal(said)) {
+  if (docker::is_refusal(messages)) {
     const auto secrets = pull_secrets_of(pod);
     if (secrets.empty())
       return {"the nodes have no credentials for " + registry +
@@ -93,15 +93,15 @@ std::vector<std::string> pull_advice(const json& pod, const std::string& image,
             ", of an account that may read it: " + make_secret(pod, "NAME", registry)};
   }
   for (const auto& [text, advice] : pull_hints)
-    if (said.find(text) != said.npos) return {advice_on(registry, advice)};
+    if (messages.find(text) != messages.npos) return {advice_on(registry, advice)};
   return {"check the image's name, and that the nodes may read " + registry};
 }
 
 void advise_on_pull(const nlohmann::json& pod, const std::string& unfetched, Failure& failure) {
   if (unfetched.empty()) return;
-  auto said = failure.message;
-  for (const auto& line : failure.details) said += "\n" + line;
-  failure.hints = pull_advice(pod, unfetched, said);
+  auto messages = failure.message;
+  for (const auto& line : failure.details) messages += "\n" + line;
+  failure.hints = pull_advice(pod, unfetched, messages);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

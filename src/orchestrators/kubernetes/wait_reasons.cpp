@@ -51,7 +51,7 @@ async::Task<> WaitReasons::look_at_job(const JobInformer::Entry& entry) {
   // The cluster forgets events after an hour, and reports few of them.
   if (auto message = co_await last_refusal(client_, pod_.job); !message.empty())
     refused = std::move(message);
-  if (may_ask_again_ && job_status_of(entry.job, {}, refused).in_quota_queue)
+  if (may_ask_again_ && pod_state_of_job(entry.job, {}, refused).in_quota_queue)
     may_ask_again_ = co_await ask_for_pod(client_, pod_.job);
 }
 

@@ -27,7 +27,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   smi.program = processes::find_program("nvidia-smi",
                                         path == environment.end() ? std::string() : path->second);
   if (smi.program.empty()) {
-    report.code = 127;  // As a shell reports a program that is not found.
+    report.code = 127;  // A shell's exit code for a program that is not found.
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
   async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, preflight_timeout,

@@ -159,7 +159,7 @@ class Running {
     if (exit_.is_open()) {
       co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
     } else {
-      asio::steady_timer pause(exit_.get_executor());  // For kernels without pidfd_open.
+      asio::steady_timer pause(exit_.get_executor());  // Kernels without pidfd_open get here.
       while (!is_zombie(pid_)) {
         pause.expires_after(std::chrono::milliseconds(5));
         co_await pause.async_wait(asio::use_awaitable);

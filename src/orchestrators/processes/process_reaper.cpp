@@ -92,8 +92,8 @@ std::string words_of(const LaunchRequest& request) {
   return writer.finish(words);
 }
 
-// The code below runs in the reaper, a forked process without exec. It may only make calls that are
-// safe after a fork of a multithreaded program: no allocation.
+// The code below runs in the reaper, a forked process without exec, and may only make calls that
+// are safe after a fork of a multithreaded program: no allocation.
 
 struct Child {
   pid_t pid;  ///< 0: unused.

@@ -40,12 +40,12 @@ struct LaunchEnd {
   rusage usage = {};  ///< ru_maxrss is 0 if it is not known.
 };
 
-/// A child process that is the parent of all steps' processes. Their orphaned descendants are
-/// reparented to it (PR_SET_CHILD_SUBREAPER), even those with a session of their own, closed
-/// descriptors and a cleared environment. The first process of a step is such a subreaper itself.
-/// So a process that is reparented to the reaper comes from a step whose first process has ended.
-/// It is killed once finish() was called for that step.
-/// When the driver ends for any reason, everything is killed.
+/// A child process that is the parent of all steps' processes. Orphaned descendants of these are
+/// reparented to the reaper (PR_SET_CHILD_SUBREAPER), even those with a session of their own,
+/// closed descriptors and a cleared environment. The first process of a step is such a subreaper
+/// itself. So a process that is reparented to the reaper comes from a step whose first process has
+/// ended, and is killed once finish() was called for that step. When the driver ends for any
+/// reason, everything is killed.
 class ProcessReaper {
  public:
   /// @param lock file that the reaper keeps locked as long as one of its processes may be running,

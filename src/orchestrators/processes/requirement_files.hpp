@@ -12,9 +12,9 @@ namespace pipeline::orchestrators::processes {
 
 constexpr auto project_file = "pyproject.toml";
 
-/// Name of the link to the pipeline's folder, in the folder that uv and pip work in. They do not
-/// work in the pipeline's folder itself, because they could take its files for Python modules or
-/// for their configuration.
+/// Name of the link to the pipeline's folder, in the folder that uv and pip work in. In the
+/// pipeline's folder itself, uv and pip could take its files for Python modules or for their
+/// configuration.
 constexpr auto root_link = "root";
 
 /// Returns the user's options for uv or pip, with paths relative to the folder that it works in.

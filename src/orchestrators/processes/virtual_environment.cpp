@@ -74,8 +74,8 @@ void add_files(core::Hasher& hasher, const std::vector<file_tree::ContextFile>& 
   }
 }
 
-/// Adds the locked packages. They determine the environment, so the requirements and the indexes
-/// are left out.
+/// Adds the locked packages, which determine the environment, and leaves out the requirements and
+/// the indexes.
 void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root,
                 const fs::path& state) {
   hasher.field("locked").field(lockfile::digest(*plan.locked)).field(plan.asked.installer);

@@ -21,8 +21,8 @@ std::vector<std::string> srun_words(const std::vector<std::string>& options);
 std::vector<std::string> srun_command(const std::vector<std::string>& options,
                                       const std::string& script);
 
-/// A process of srun that `pipe` has started. It waits until the allocation has room for its job
-/// step, and then for the step's end.
+/// A process of srun that `pipe` has started. The process waits until the allocation has room for
+/// its job step, and then for the step's end.
 struct StepProcess {
   std::string id;             ///< The process's number, which is used like a job's number.
   std::string name, comment;  ///< Its options --job-name and --comment.
@@ -32,9 +32,9 @@ struct StepProcess {
 /// @param proc replaced in tests
 std::vector<StepProcess> step_processes(const std::filesystem::path& proc = "/proc");
 
-/// Starts job steps of the job that this process is in, in place of jobs. They are found by their
-/// processes of srun, which outlive a driver that is killed, so that a later driver on the same
-/// node can join them.
+/// Starts job steps of the job that this process is in, in place of jobs. The job steps are found
+/// by their processes of srun, which outlive a driver that is killed, so that a later driver on the
+/// same node can join them.
 class AllocationClient : public Client {
  public:
   /// Throws EnvironmentError outside of a job.

@@ -129,23 +129,23 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   program.timeout = timeout;
   const auto answer = co_await net::run_program(std::move(program));
   if (answer.code == 0 && !answer.late) co_return answer.output;
-  std::string said;
+  std::string errors;
   for (const auto line : core::lines_of(answer.errors)) {
     auto text = std::string(core::trimmed(line));
     if (text.starts_with(name + ": error: ")) text = text.substr(name.size() + 9);
-    if (!text.empty()) said += (said.empty() ? "" : "; ") + text;
+    if (!text.empty()) errors += (errors.empty() ? "" : "; ") + text;
   }
   if (answer.late)
     throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) + " s" +
-                         (said.empty() ? "" : ": " + core::printable(said)),
+                         (errors.empty() ? "" : ": " + core::printable(errors)),
                      {"`scontrol ping` shows whether Slurm's controller answers"}, true);
   if (login_.is_remote() && answer.code == ssh_failed)
-    throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(said),
+    throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(errors),
                      {"`ssh " + login_.host() + " sinfo` has to work without a question"}, true);
   if (login_.is_remote() && answer.code == not_found)
-    throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(said),
+    throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(errors),
                      {"put Slurm's commands on the PATH of shells that ssh starts there"}, false);
-  throw SlurmError(name + " failed: " + core::printable(said), {},
+  throw SlurmError(name + " failed: " + core::printable(errors), {},
                    answer.code < 0 || is_lost_answer(answer.errors));
 }
 

@@ -31,10 +31,10 @@ const std::vector<std::string>& container_runtimes();
 void check_container_runtime(const std::string& runtime);
 
 /// Returns shell commands that set the positional parameters ("$@") to the command that runs the
-/// container. They read the shell's variable `temporary`, which must name a folder with the folders
-/// `tmp` and `image`. On a node without the runtime, they print that, and call the shell's function
-/// `without_container`.
-/// Throws EnvironmentError for a path that no runtime can mount.
+/// container. The commands read the shell's variable `temporary`, which must name a folder with the
+/// folders `tmp` and `image`. On a node without the runtime, the commands print that, and call the
+/// shell's function `without_container`. Throws EnvironmentError for a path that no runtime can
+/// mount.
 std::string container_commands(const ContainerStart& start);
 
 }  // namespace pipeline::orchestrators::slurm

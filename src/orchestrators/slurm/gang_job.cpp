@@ -12,7 +12,8 @@
 namespace pipeline::orchestrators::slurm {
 namespace {
 
-/// Separates a job's name from a node's number. No job's name contains it, see job_name().
+/// Separates a job's name from a node's number. No job's name contains this character, see
+/// job_name().
 constexpr const char* node_separator = "+";
 
 }  // namespace

@@ -354,7 +354,7 @@ async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& wri
                                   "newer)"});
   if (!end.succeeded || !is_whole_squashfs(made))
     throw core::EnvironmentError(
-        "mksquashfs could not make the image for the nodes" + end.said,
+        "mksquashfs could not make the image for the nodes" + end.output_end,
         {"it has to read tar archives and to know zstd, as squashfs-tools from 4.5 on do",
          "the image takes room in " + known.file.parent_path().string() + " (PIPE_CACHE_DIR)"});
   core::sync_to_disk(made);

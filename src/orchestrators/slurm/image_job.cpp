@@ -30,8 +30,9 @@ std::string quoted_words(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the script that the container's `sh` executes. It records the agent's process number, so
-/// that a stop can signal the agent: a runtime that got the signal would end the container at once.
+/// Returns the script that the container's `sh` executes. The script records the agent's process
+/// number, so that a stop can signal the agent: a runtime that got the signal would end the
+/// container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
   auto text = std::string("unset ") + runtime_variables + "\n. " + job +

@@ -344,14 +344,15 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
   end.start_error = status.not_executed;
-  if (const auto said = last_output_.text(); gang_ && end.exited) {
-    if (end.code == meeting_failed && said.find("pipe: ") != said.npos)
+  if (const auto output_end = last_output_.text(); gang_ && end.exited) {
+    if (end.code == meeting_failed && output_end.find("pipe: ") != output_end.npos)
       return Failure{FailureKind::infrastructure,
                      "did not reach the other nodes of the step",
                      {"the nodes of a partition have to reach one another by TCP"},
                      {}};
-    if (end.code == not_executed && said.find("pipe-init: ") != said.npos) end.start_error = ENOENT;
-    if (end.code == not_executable && said.find("pipe-init: ") != said.npos)
+    if (end.code == not_executed && output_end.find("pipe-init: ") != output_end.npos)
+      end.start_error = ENOENT;
+    if (end.code == not_executable && output_end.find("pipe-init: ") != output_end.npos)
       end.start_error = EACCES;
   }
   const bool is_missing = end.start_error == ENOENT || end.start_error == EACCES;

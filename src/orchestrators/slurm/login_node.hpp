@@ -28,8 +28,8 @@ class LoginNode {
   /// program as it is, whatever shell the user has there.
   std::vector<std::string> words(const std::vector<std::string>& command,
                                  bool has_terminal = false) const;
-  /// Opens the connection that all commands share. Without it, or if it fails, each command opens
-  /// a connection of its own.
+  /// Opens the connection that all commands share. Before connect(), or after it has failed, each
+  /// command opens a connection of its own.
   async::Task<> connect();
 
  private:

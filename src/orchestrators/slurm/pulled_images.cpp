@@ -248,7 +248,7 @@ async::Task<> PulledImages::unpack(const oci::Blob& layer, fs::path packed, fs::
                                  {"install it here"});
   if (!end.succeeded)
     throw core::EnvironmentError(
-        "a layer of the image cannot be unpacked" + end.said,
+        "a layer of the image cannot be unpacked" + end.output_end,
         {"it takes room in " + packed.parent_path().string() + " (PIPE_CACHE_DIR)"});
   core::remove_tree(packed);
 }

@@ -40,9 +40,9 @@ async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
     throw core::EnvironmentError("stopped while an image was made for the nodes");
   result.succeeded = end.exited && end.code == 0;
   result.code = end.code;
-  std::string said;
-  for (const auto& line : last) said += (said.empty() ? ": " : "; ") + line;
-  result.said = core::printable(said);
+  std::string output_end;
+  for (const auto& line : last) output_end += (output_end.empty() ? ": " : "; ") + line;
+  result.output_end = core::printable(output_end);
   co_return result;
 }
 

@@ -23,8 +23,9 @@ struct ShellWork {
 struct WorkEnd {
   bool is_missing = false;  ///< The program is not on PATH.
   bool succeeded = false;
-  int code = 0;      ///< Exit code, or the signal's number.
-  std::string said;  ///< For messages: `: ` and the last lines of output; empty without output.
+  int code = 0;  ///< Exit code, or the signal's number.
+  std::string
+      output_end;  ///< For messages: `: ` and the last lines of output; empty without output.
 };
 
 /// Runs the program to its end. Throws EnvironmentError when it is stopped.

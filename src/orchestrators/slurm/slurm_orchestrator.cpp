@@ -392,8 +392,8 @@ class SlurmOrchestrator : public Orchestrator {
     return file;
   }
 
-  /// Returns a folder for PATH in which `python` is the program `python3`. It is a script instead
-  /// of a link, because Python finds its home by the path of its command.
+  /// Returns a folder for PATH in which `python` is the program `python3`. `python` is a script
+  /// instead of a link, because Python finds its home by the path of its command.
   fs::path python_folder(const fs::path& python3) {
     const auto folder =
         jobs_folder() / ("python-" + core::sha256(python3.string()).hex().substr(0, digest_length));

@@ -136,8 +136,8 @@ std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids, cons
       ++waits[{found->state, function_in(folder)}];
     }
     if (waits.empty()) continue;
-    const auto who = std::to_string(pid) + " " + command_in(process) + rank_in(process);
-    lines.push_back(wait_line(who, waits));
+    const auto named = std::to_string(pid) + " " + command_in(process) + rank_in(process);
+    lines.push_back(wait_line(named, waits));
     if (lines.size() == max_lines) break;
   }
   return lines;

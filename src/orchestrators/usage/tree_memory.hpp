@@ -34,11 +34,11 @@ ProcessMemory resident_memory_of(pid_t process, const std::filesystem::path& pro
 /// the shares to this user.
 ProcessMemory shared_out_memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
 
-/// The peak of the memory that a tree of processes used together. Of mapped files, only those of
-/// the process with the most count, because the shares of their pages depend on the machine's other
-/// processes. Shares are read rarely, because that is slow, and preferably while the tree does not
-/// change. Between two readings, samples follow the data of the processes whose shares were read;
-/// the memory that they share is assumed to be unchanged.
+/// The peak of the memory that a tree of processes used together. Mapped files count only for the
+/// process that has mapped the most, because the shares of their pages depend on the machine's
+/// other processes. Shares are read rarely, because that is slow, and preferably while the tree
+/// does not change. Between two readings, samples follow the data of the processes whose shares
+/// were read; the memory that they share is assumed to be unchanged.
 class TreeMemory {
  public:
   /// @param between_shares the minimum time between two readings of shares

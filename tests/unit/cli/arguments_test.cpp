@@ -119,7 +119,7 @@ TEST(Arguments, an_unknown_command_or_option_names_the_likely_one) {
             "unknown option '--orchestratr' of `pipe run` | did you mean '--orchestrator'?");
   EXPECT_EQ(error_of({"help", "rum"}), "unknown command 'rum' | did you mean 'run'?");
   EXPECT_EQ(error_of({"__complet"}).find("__complete"), std::string::npos)
-      << "what is hidden is not suggested";
+      << "a hidden command is not suggested";
 }
 
 TEST(Arguments, profiles_are_listed_for_a_file_and_without_parameters) {

@@ -118,7 +118,7 @@ TEST_F(ContextTest, a_task_gives_its_result_or_throws_its_error) {
   }()),
                core::EnvironmentError);
   EXPECT_EQ(context.await([]() -> async::Task<int> { co_return 8; }()), 8)
-      << "and the loop can be used again";
+      << "the loop can be used again";
 }
 
 }  // namespace

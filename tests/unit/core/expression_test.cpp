@@ -49,7 +49,8 @@ TEST(Expression, text_that_is_not_an_expression_is_refused_with_the_position) {
   EXPECT_EQ(error_of("True"), "0+4: 'True' is not a value; write `true`");
   EXPECT_EQ(error_of("lr > 1").substr(0, 63),
             "0+2: 'lr' is not a value; write `'lr'` for a text, `${params.lr");
-  EXPECT_EQ(error_of(std::string(10'000, '(')).substr(0, 4), "25+1") << "no stack is exhausted";
+  EXPECT_EQ(error_of(std::string(10'000, '(')).substr(0, 4), "25+1")
+      << "the parser does not exhaust the stack";
 }
 
 TEST(Expression, a_chain_that_would_exhaust_the_stack_is_refused) {

@@ -34,7 +34,8 @@ TEST(File, is_read_as_a_whole_whatever_its_size) {
     write_file_atomically(path, content);
     EXPECT_EQ(read_file(path), content);
   }
-  EXPECT_FALSE(read_file("/proc/self/status").empty()) << "whose size is said to be 0";
+  EXPECT_FALSE(read_file("/proc/self/status").empty())
+      << "the kernel says that the size of this file is 0";
   EXPECT_THROW(read_file(folder.path()), EnvironmentError);
   EXPECT_THROW(read_file(folder.path() / "missing"), EnvironmentError);
 }

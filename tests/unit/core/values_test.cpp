@@ -220,40 +220,41 @@ TEST(LazyLibrary, loads_on_the_first_call_and_names_the_package_that_is_missing)
 
 TEST(Cancel, level_only_rises_and_listeners_are_called_in_order) {
   CancelSource source;
-  std::vector<std::pair<int, StopLevel>> told;
-  const CancelSource::Listener first(source, [&](StopLevel level) { told.emplace_back(1, level); });
+  std::vector<std::pair<int, StopLevel>> heard;
+  const CancelSource::Listener first(source,
+                                     [&](StopLevel level) { heard.emplace_back(1, level); });
   const CancelSource::Listener second(source,
-                                      [&](StopLevel level) { told.emplace_back(2, level); });
+                                      [&](StopLevel level) { heard.emplace_back(2, level); });
   source.stop(StopLevel::graceful);
   source.stop(StopLevel::graceful);
   source.stop(StopLevel::immediate);
   source.stop(StopLevel::graceful);
   EXPECT_EQ(source.level(), StopLevel::immediate);
-  EXPECT_EQ(told, (std::vector<std::pair<int, StopLevel>>{{1, StopLevel::graceful},
-                                                          {2, StopLevel::graceful},
-                                                          {1, StopLevel::immediate},
-                                                          {2, StopLevel::immediate}}));
-  const CancelSource::Listener late(source, [&](StopLevel level) { told.emplace_back(3, level); });
-  EXPECT_EQ(told.back(), (std::pair{3, StopLevel::immediate}));
+  EXPECT_EQ(heard, (std::vector<std::pair<int, StopLevel>>{{1, StopLevel::graceful},
+                                                           {2, StopLevel::graceful},
+                                                           {1, StopLevel::immediate},
+                                                           {2, StopLevel::immediate}}));
+  const CancelSource::Listener late(source, [&](StopLevel level) { heard.emplace_back(3, level); });
+  EXPECT_EQ(heard.back(), (std::pair{3, StopLevel::immediate}));
 }
 
 TEST(Cancel, listeners_may_leave_join_and_stop_again_while_they_are_called) {
   CancelSource source;
-  std::string told;
+  std::string heard;
   std::unique_ptr<CancelSource::Listener> self, other, added;
   const std::string note(100, 'x');  // a captured text that dies with its listener
   self = std::make_unique<CancelSource::Listener>(source, [&, note](StopLevel) {
     other.reset();
     self.reset();
-    told += note.substr(0, 1);
-    added = std::make_unique<CancelSource::Listener>(source, [&](StopLevel) { told += "a"; });
+    heard += note.substr(0, 1);
+    added = std::make_unique<CancelSource::Listener>(source, [&](StopLevel) { heard += "a"; });
     source.stop(StopLevel::immediate);
   });
-  other = std::make_unique<CancelSource::Listener>(source, [&](StopLevel) { told += "o"; });
+  other = std::make_unique<CancelSource::Listener>(source, [&](StopLevel) { heard += "o"; });
   const CancelSource::Listener last(
-      source, [&](StopLevel level) { told += level == StopLevel::immediate ? "I" : "g"; });
+      source, [&](StopLevel level) { heard += level == StopLevel::immediate ? "I" : "g"; });
   source.stop(StopLevel::graceful);
-  EXPECT_EQ(told, "xaIa") << "the last hears of the higher level only, the added of both";
+  EXPECT_EQ(heard, "xaIa") << "the last hears of the higher level only, the added of both";
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ TEST_F(OwnCaches, depend_on_all_who_can_write_to_them) {
   EXPECT_EQ(first.find("of-these"), first.npos);
   EXPECT_EQ(caches(), first);
   add("python/requirements.txt", "numpy");
-  EXPECT_NE(caches(), first) << "what is installed writes";
-  EXPECT_EQ(apt(), first_apt) << "and installs no packages of the system";
+  EXPECT_NE(caches(), first) << "an installed package can write to the caches";
+  EXPECT_EQ(apt(), first_apt) << "the requirements install no packages of the system";
   const auto second = caches();
   options.root = "/home/ann/other";
   EXPECT_EQ(caches(), second) << "equal builds share";

@@ -87,7 +87,8 @@ TEST_F(EngineAnswers, about_a_command_that_still_runs_are_asked_for_again) {
       [this](boost::system::error_code) { answer_ = R"({"ExitCode": 3, "Running": false})"; });
   EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), 3);
   answer_ = R"({"ExitCode": null, "Running": false})";
-  EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), -1) << "not a success";
+  EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), -1)
+      << "a missing exit code is not a success";
 }
 
 TEST_F(EngineAnswers, about_a_program_in_a_container_have_both_of_its_outputs) {

@@ -42,7 +42,7 @@ TEST(GpuAccess, tries_first_what_the_engine_is_known_to_have) {
   EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(),
             (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
   EXPECT_EQ(access(system(true, {}, true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}))
-      << "it would list its devices";
+      << "an engine with CDI would list its devices";
   EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(),
             (Ways{GpuWay::cdi, GpuWay::device_request}));
   EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).ways(), (Ways{GpuWay::device_request}));

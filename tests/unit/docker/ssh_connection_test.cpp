@@ -176,7 +176,8 @@ done)");
 TEST_F(SshProcess, error_output_of_a_failed_one_is_known_and_that_of_no_other) {
   be("echo only once >&2; exit 255");
   const auto first = open(connections_);
-  EXPECT_EQ(receive(first), "") << "it has ended; until then its shell may still read the script";
+  EXPECT_EQ(receive(first), "")
+      << "the process has ended; until then, its shell may still read the script";
   be("exec cat");
   const auto second = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(first.number)), "only once");
@@ -216,7 +217,7 @@ TEST_F(SshProcess, a_missing_ssh_is_reported) {
     EXPECT_NE(error.advice().at(0).find("openssh-client"), std::string::npos);
   }
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)), "")
-      << "it is told once";
+      << "the reason is reported once";
 }
 
 }  // namespace

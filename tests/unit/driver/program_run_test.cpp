@@ -111,7 +111,7 @@ TEST_F(ProgramRun, says_that_the_programs_own_callback_has_thrown) {
     };
     try {
       run({.use_cache = false, .on_event = on_event});
-      ADD_FAILURE() << "no exception";
+      ADD_FAILURE() << "run() did not throw";
     } catch (const RunError& error) {
       EXPECT_THAT(error.what(),
                   HasSubstr(is_exception ? "on_event has thrown an exception: no room for"
@@ -192,7 +192,7 @@ TEST_F(ProgramRun, that_ended_after_its_record_was_read_is_not_resumed) {
   auto reader = workspace();
   Drivers drivers(reader.driver_context(), store);
   EXPECT_FALSE(drivers.goes_on(record));
-  EXPECT_EQ(record.status, RunStatus::succeeded) << "so that nobody resumes it";
+  EXPECT_EQ(record.status, RunStatus::succeeded) << "a succeeded run is not resumed";
 }
 
 TEST_F(ProgramRun, that_cannot_begin_has_typed_diagnostics) {

@@ -98,7 +98,7 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
   const auto by_hand = described(from_yaml(yaml));
   EXPECT_EQ(described(dsl::build(digits)), by_hand);
   EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(digits).root))), by_hand)
-      << "and what it exports is the same again";
+      << "the exported file is the same pipeline again";
 }
 
 TEST_F(Builder, data_at_addresses_is_that_of_yaml) {
@@ -171,7 +171,7 @@ steps:
 )"));
   EXPECT_EQ(described(dsl::build(gate)), by_hand);
   EXPECT_EQ(by_hand["steps"][4]["after"], (json{"metrics", "good", "deploy"}))
-      << "what has no `after` comes after all others";
+      << "a step without `after` comes after all others";
   EXPECT_EQ(by_hand["steps"][4]["cache"], false);
   EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(gate).root))), by_hand);
 }

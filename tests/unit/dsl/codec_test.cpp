@@ -133,7 +133,7 @@ TEST_F(Codecs, array_of_several_dimensions_is_mapped_not_read) {
   std::fstream(place("array"), std::ios::in | std::ios::out | std::ios::binary)
       .seekp(-8, std::ios::end)
       .write("\0\0\0\0\0\0\xf0\x3f", 8);
-  EXPECT_EQ(read[5], 1.0) << "it is the file itself";
+  EXPECT_EQ(read[5], 1.0) << "the array maps the file itself";
   auto writable = Array<double>::map(place("array"));
   EXPECT_THROW(writable.data(), std::logic_error);
 }
@@ -148,7 +148,8 @@ TEST_F(Codecs, array_made_in_a_step_becomes_the_output_without_a_copy) {
   detail::make_arrays_in({});
   EXPECT_EQ(read.size(), 1000u);
   EXPECT_EQ(read[999], 7);
-  if (read[0] != 5) GTEST_SKIP() << "this file system has no unnamed files: it was copied";
+  if (read[0] != 5)
+    GTEST_SKIP() << "this file system has no unnamed files, so the array was copied";
 }
 
 TEST_F(Codecs, damaged_array_says_what_is_wrong_with_which_file) {
@@ -194,7 +195,7 @@ TEST_F(Codecs, error_of_wrong_json_names_the_place_in_it) {
 TEST_F(Codecs, text_that_json_cannot_hold_is_refused_with_what_to_use) {
   try {
     Codec<std::vector<std::string>>::save({"a", "\xff"}, place("bytes"));
-    ADD_FAILURE() << "is not refused";
+    ADD_FAILURE() << "the text was accepted";
   } catch (const CodecError& error) {
     EXPECT_THAT(error.what(), HasSubstr("JSON holds text in UTF-8 only"));
     EXPECT_THAT(error.what(), HasSubstr("std::vector<unsigned char>"));
@@ -216,7 +217,7 @@ TEST_F(Codecs, a_vector_of_files_is_a_folder_of_them) {
 TEST_F(Codecs, files_and_folders_are_stored_as_they_are) {
   Codec<File>::save({file("report.txt", "text")}, place("stored"));
   EXPECT_EQ(core::read_file(Codec<File>::load(place("stored")).path), "text");
-  EXPECT_FALSE(fs::exists(place("report.txt"))) << "what is the step's own is moved";
+  EXPECT_FALSE(fs::exists(place("report.txt"))) << "a file of the step's own folder is moved";
   ::chmod(place("stored").c_str(), 0444);
   Codec<File>::save({place("stored")}, place("passed_on"));
   EXPECT_TRUE(fs::exists(place("stored"))) << "an input, passed on, stays";
@@ -233,7 +234,7 @@ TEST_F(Codecs, files_and_folders_are_stored_as_they_are) {
   EXPECT_EQ(core::read_file(place("passed_on_folder/below/file")), "text");
   EXPECT_NE(fs::status(place("passed_on_folder/below")).permissions() & fs::perms::owner_write,
             fs::perms::none)
-      << "only root could have written its files";
+      << "without this permission, only root could copy files into the folder";
   fs::create_directories(place("folder/below"));
   Codec<Folder>::save({place("folder")}, place("stored_folder"));
   EXPECT_TRUE(fs::is_directory(place("stored_folder/below")));

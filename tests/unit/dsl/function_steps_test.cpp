@@ -26,7 +26,7 @@ TEST_F(Builder, functions_become_steps_of_this_program) {
   const auto& first = spec.steps[0];
   EXPECT_EQ(first.name, "number");
   EXPECT_EQ(json(first.parameters), (json{{"start", 7.5}, {"text", "5"}, {"flag", true}}))
-      << "only what the function takes";
+      << "the step has only the parameters that its function takes";
   ASSERT_TRUE(first.program);
   EXPECT_EQ(first.program->version, "2");
   EXPECT_TRUE(first.program->program->executable.is_absolute());

@@ -174,9 +174,9 @@ TEST_F(SharingTest, a_step_whose_result_another_machine_has_sent_does_not_run) {
   EXPECT_EQ(shelf.asked, 3);
   EXPECT_EQ(artifact("there", "plot"), "plot");
   EXPECT_EQ(events.of<event::StepFinished>().at(0).reused_from, "s3://team/pipe, run here-1");
-  EXPECT_EQ(shelf.published.size(), 3u) << "what was brought is not sent";
+  EXPECT_EQ(shelf.published.size(), 3u) << "downloaded results are not uploaded again";
   EXPECT_EQ(run("there").cached, 3u);
-  EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
+  EXPECT_EQ(shelf.asked + shelf.checks, 0) << "the results are on this machine by now";
 }
 
 TEST_F(SharingTest, a_result_that_cannot_be_sent_keeps_no_other_back) {
@@ -188,23 +188,23 @@ TEST_F(SharingTest, a_result_that_cannot_be_sent_keeps_no_other_back) {
 
 TEST_F(SharingTest, outputs_left_outside_stay_until_they_are_shared_and_recorded) {
   pipeline.steps = {written_step("load")};
-  std::vector<std::string> told;
+  std::vector<std::string> calls;
   for (const bool fails : {false, true}) {
     orchestrator.steps["load"] = [&](const orchestrators::Attempt& attempt) {
       auto result = fails ? fails_with(1) : writes(attempt, "text");
-      result.cleanup = [&] { told.push_back("let go"); };
+      result.cleanup = [&] { calls.push_back("let go"); };
       return result;
     };
     EngineOptions options;
     options.wait_until_persisted = [&]() -> async::Task<> {
-      told.push_back(std::to_string(shelf.published.size()) + " shared");
+      calls.push_back(std::to_string(shelf.published.size()) + " shared");
       co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
-      told.push_back("safe");
+      calls.push_back("safe");
     };
     options.use_cache = false;
     run("here", options);
   }
-  EXPECT_THAT(told, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
+  EXPECT_THAT(calls, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
 }
 
 TEST_F(SharingTest, a_driver_without_files_of_the_last_one_takes_the_results_of_the_run) {
@@ -219,14 +219,14 @@ TEST_F(SharingTest, a_driver_without_files_of_the_last_one_takes_the_results_of_
   EXPECT_THAT(orchestrator.order, IsEmpty());
   store::RunStore there(folder.path() / "there");
   for (const auto& record : there.runs().steps("r")) {
-    EXPECT_EQ(record.status, StepStatus::succeeded) << "it is the same run";
+    EXPECT_EQ(record.status, StepStatus::succeeded) << "the record is of the same run";
     EXPECT_EQ(record.reused_from, "");
   }
   EXPECT_EQ(artifact("there", "plot"), "plot");
   options = {};
   run("elsewhere", options);
   EXPECT_THAT(orchestrator.order, ElementsAre("load"))
-      << "others do not take what is not to be reused";
+      << "other runs do not take the result of a step without cache";
 }
 
 TEST_F(SharingTest, only_changed_steps_run_and_the_rest_comes_from_others) {
@@ -300,7 +300,7 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
           "s3://team/pipe lacks the results of 'load', 'train', 'plot': cannot write to the "
           "store: it is full; make room. Other machines run these steps again, until `pipe run "
           "--no-cache` here has shared the results"));
-  EXPECT_EQ(shelf.asked, 1) << "who does not answer is not asked again";
+  EXPECT_EQ(shelf.asked, 1) << "a store that does not answer is not asked again";
 }
 
 TEST_F(SharingTest, a_damaged_output_is_made_again_and_replaced) {
@@ -320,7 +320,8 @@ TEST_F(SharingTest, an_invalid_record_counts_as_missing) {
   for (auto& [key, result] : shelf.results) result.outputs[0].record.name = "../../out";
   EXPECT_EQ(run("there").succeeded, 3u);
   EXPECT_THAT(notices(), ::testing::Each(HasSubstr("has no output 'out': the step runs again")));
-  EXPECT_EQ(plan("elsewhere")[0].action, StepPlan::Action::reuse) << "they were written anew";
+  EXPECT_EQ(plan("elsewhere")[0].action, StepPlan::Action::reuse)
+      << "the records were written anew";
   shelf.is_damaged = true;
   EXPECT_EQ(plan("beyond")[0].action, StepPlan::Action::run);
   EXPECT_EQ(run("beyond").succeeded, 3u);
@@ -366,7 +367,7 @@ TEST_F(SharingTest, machines_whose_indexes_gave_different_packages_share_no_key)
   EXPECT_EQ(plan("there")[0].action, StepPlan::Action::run);
   EXPECT_EQ(run("there").succeeded, 3u);
   EXPECT_EQ(run("there").cached, 3u);
-  EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
+  EXPECT_EQ(shelf.asked + shelf.checks, 0) << "the results are on this machine by now";
   EXPECT_EQ(shelf.results.size(), 6u);
   orchestrator = FakeOrchestrator();  // a third one's
   orchestrator.packages_of["image"] = "numpy 1.26.4";

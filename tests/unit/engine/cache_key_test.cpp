@@ -38,7 +38,7 @@ TEST(CacheKey, has_images_and_commands_of_services_and_not_their_checks) {
   step.services["db"].environment = {{"PGDATA", "/data"}};
   EXPECT_EQ(differences(before, parts()), std::vector<std::string>{"service db command changed"});
   step.services["db"].environment = {{"PGDATA", {}}};
-  EXPECT_NE(key_of(parts()), key_of(before)) << "its value is the step's";
+  EXPECT_NE(key_of(parts()), key_of(before)) << "the variable has the step's value";
   step.services.clear();
   EXPECT_EQ(differences(before, parts()).size(), 2u);
 }
@@ -56,7 +56,8 @@ TEST(CacheKey, has_the_numbers_of_nodes_and_processes_of_a_step_that_has_them) {
   EXPECT_EQ(differences(before, two), (std::vector<std::string>{"new nodes", "new processes"}));
   step.nodes.done = NodesDone::first;
   step.nodes.visible = VisibleGpus::own;
-  EXPECT_EQ(key_of(parts()), key_of(two)) << "how it ends and which GPUs are seen change no result";
+  EXPECT_EQ(key_of(parts()), key_of(two))
+      << "neither the end of the nodes nor the visible GPUs change the result";
   step.nodes.processes = per_gpu;
   EXPECT_EQ(differences(two, parts()), std::vector<std::string>{"processes: 1 -> gpus"});
   step.nodes = {.count = 3};

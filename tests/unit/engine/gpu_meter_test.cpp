@@ -11,7 +11,7 @@
 namespace pipeline::engine {
 namespace {
 
-class MeterOfGpu : public testing::Test {
+class GpuMeterTest : public testing::Test {
  protected:
   void SetUp() override {
     ::setenv("PIPE_NVML", NVML_STAND_IN, 1);
@@ -43,8 +43,8 @@ class MeterOfGpu : public testing::Test {
   core::TemporaryFolder folder_;
 };
 
-TEST_F(MeterOfGpu, the_load_of_the_step_before_is_not_counted) {
-  std::string loads = "100";  // For one call after the other.
+TEST_F(GpuMeterTest, the_load_of_the_step_before_is_not_counted) {
+  std::string loads = "100";  // One value for each sample.
   for (int i = 0; i < 100; ++i) loads += ", 0";
   const auto usage =
       measure(R"("load": [)" + loads + R"(], "used_mib": 7)", std::chrono::milliseconds(1400));
@@ -53,7 +53,7 @@ TEST_F(MeterOfGpu, the_load_of_the_step_before_is_not_counted) {
   EXPECT_EQ(usage.peak_memory, 7U << 20);
 }
 
-TEST_F(MeterOfGpu, an_attempt_shorter_than_the_drivers_sample_period_has_memory_and_no_load) {
+TEST_F(GpuMeterTest, an_attempt_shorter_than_the_drivers_sample_period_has_memory_and_no_load) {
   const auto usage = measure(R"("load": 100, "used_mib": 7)", std::chrono::milliseconds(50));
   EXPECT_EQ(usage.peak_load, std::nullopt);
   EXPECT_EQ(usage.peak_memory, 7U << 20);

@@ -84,7 +84,8 @@ TEST_F(MatrixItems, of_a_small_folder_with_a_flipped_bit_are_refused) {
   fs::permissions(entry, fs::perms(0444));
   ASSERT_TRUE(artifacts_.looks_whole(output.digest));
   EXPECT_THAT(error_of(output), HasSubstr("split.files is missing or damaged here"));
-  EXPECT_FALSE(artifacts_.has(output.digest)) << "so that its step runs again";
+  EXPECT_FALSE(artifacts_.has(output.digest))
+      << "the store forgets the damaged artifact, so that its step runs again";
 }
 
 TEST_F(MatrixItems, of_a_folder_are_its_entries_in_numeric_order) {
@@ -163,7 +164,7 @@ TEST_F(MatrixItems, of_a_step_with_long_texts_are_refused_before_memory_is_gone)
   try {
     const Growth growth(
         {&step}, [&](const SourceSpec&) { return &output; }, artifacts_);
-    ADD_FAILURE() << "not refused";
+    ADD_FAILURE() << "the texts were accepted";
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("makes 10000 copies of step 'work', of 19"));
   }

@@ -77,7 +77,7 @@ TEST_F(MetricFile, of_python_may_have_no_numbers_and_infinite_ones) {
 TEST_F(MetricFile, with_a_number_that_no_double_holds_is_refused_with_it) {
   try {
     read("m.json", R"({"loss": 1e400})");
-    FAIL() << "it was read";
+    FAIL() << "the number was accepted";
   } catch (const core::ContentError& error) {
     EXPECT_NE(std::string(error.what()).find("the number '1e400' is too large for 64 bits"),
               std::string::npos)
@@ -112,7 +112,8 @@ TEST_F(MetricFile, long_names_at_many_levels_take_little_memory) {
   for (std::size_t i = 0; i < levels; ++i) text += "{\"" + std::string(bytes, 'x') + "\": ";
   text += "1" + std::string(levels, '}');
   const auto before = peak_memory();
-  EXPECT_THROW(read("m.json", text), core::ContentError) << "no name has over 200 bytes";
+  EXPECT_THROW(read("m.json", text), core::ContentError)
+      << "a name of more than 200 bytes is refused";
   EXPECT_LT(peak_memory() - before, 400 << 10) << "KiB; the paths of all levels have 2.6 GB";
 }
 

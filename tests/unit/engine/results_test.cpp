@@ -91,7 +91,7 @@ TEST_F(ResultsTest, others_are_asked_only_for_results_of_steps_not_begun_here) {
   EXPECT_FALSE(results().may_be_remote(step, false));
   options.resume = true;
   EXPECT_TRUE(results().may_be_remote(step, false))
-      << "its own driver on another machine may have made it";
+      << "the run's earlier driver, on another machine, may have made the result";
 }
 
 TEST_F(ResultsTest, others_are_given_cached_results_and_a_later_driver_all) {

@@ -41,11 +41,11 @@ class MemoTest : public ::testing::Test {
 
   void remember(RunFingerprint fingerprint = RunFingerprint("asked", later),
                 const std::vector<std::string>& tags = {}) {
-    fingerprint.looked_at(file);
-    fingerprint.looked_at(folder.path() / "nothing here");
-    fingerprint.took_variable("MEMO_TEST_VARIABLE");
-    fingerprint.ran_in("fake image");
-    fingerprint.made(artifact);
+    fingerprint.add_path(file);
+    fingerprint.add_path(folder.path() / "nothing here");
+    fingerprint.add_variable("MEMO_TEST_VARIABLE");
+    fingerprint.add_environment("fake image");
+    fingerprint.add_artifact(artifact);
     fingerprint.save(store, "run-1", 1, 0, tags);
   }
 

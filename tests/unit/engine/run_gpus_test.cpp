@@ -56,7 +56,7 @@ TEST_F(RunWithGpus, steps_hold_their_gpus_while_they_run_and_the_store_knows_whi
   EXPECT_EQ(seen["a"][2].uuid, uuid(2));
   EXPECT_EQ(seen["a"][2].index, 2u);
   EXPECT_EQ(seen["a"][2].model, "Tesla V100-SXM2-16GB");
-  EXPECT_EQ(seen["b"].size(), 2u) << "has waited for the others";
+  EXPECT_EQ(seen["b"].size(), 2u) << "step 'b' has waited for the others";
   EXPECT_EQ(seen["c"].size(), 0u);
   store::RunStore store(folder.path() / "state");
   ASSERT_EQ(store.attempts().list("run-1", "b").at(0).gpus.size(), 2u);
@@ -178,7 +178,7 @@ TEST_F(RunWithGpus, a_cluster_gives_no_step_all_gpus_of_a_machine) {
                                         "orchestrator cluster gives GPUs by number"));
   }
   pipeline.steps[0].settings->resources.accelerator = Accelerator::automatic;
-  EXPECT_EQ(run().status, RunStatus::succeeded) << "it does without";
+  EXPECT_EQ(run().status, RunStatus::succeeded) << "the step runs without GPUs";
 }
 
 TEST_F(RunWithGpus, gpus_of_another_machine_are_not_mixed_with_those_of_this_one) {
@@ -194,7 +194,7 @@ TEST_F(RunWithGpus, gpus_of_another_machine_are_not_mixed_with_those_of_this_one
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   pipeline.steps = {on_gpus("b", 2)};
-  EXPECT_THROW(run(), core::InputError) << "that this machine has four is no matter";
+  EXPECT_THROW(run(), core::InputError) << "the four GPUs of this machine do not count";
 }
 
 TEST_F(RunWithGpus, gpus_of_a_step_are_on_one_of_several_machines) {
@@ -263,7 +263,7 @@ TEST_F(RunWithGpus, another_number_of_gpus_is_another_key_and_other_devices_are_
   EXPECT_EQ(run().cached, 1u);
   pipeline.steps[0].settings->resources.gpu_count.reset();
   pipeline.steps[0].settings->resources.devices = nlohmann::json::array({3});
-  EXPECT_EQ(run().cached, 1u) << "one GPU is one GPU";
+  EXPECT_EQ(run().cached, 1u) << "the key has the number of GPUs, not their devices";
   pipeline.steps = {on_gpus("a", 2)};
   EXPECT_EQ(run().succeeded, 1u);
 }

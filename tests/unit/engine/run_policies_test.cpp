@@ -91,7 +91,7 @@ TEST(Retries, of_a_text_look_for_it_anywhere_in_a_log_of_any_length) {
   const Failure failure{FailureKind::exit_code, "exited with code 1", {}, {}};
   const orchestrators::AttemptResult result{failure, 1, "fake"};
   const FailedAttempt failed{failure, result, std::nullopt, log};
-  EXPECT_FALSE(is_named(failed, {"CUDA error"})) << "there is no log";
+  EXPECT_FALSE(is_named(failed, {"CUDA error"})) << "the attempt has no log";
   for (const std::size_t before :
        {std::size_t{0}, (std::size_t{1} << 20) - 4, std::size_t{3} << 20}) {
     core::write_file_atomically(
@@ -145,8 +145,10 @@ TEST_F(RunPolicies, an_allowed_failure_lets_the_run_succeed) {
   EXPECT_EQ(end.failed, 1u);
   EXPECT_EQ(status_of("lint"), StepStatus::failed);
   EXPECT_EQ(status_of("report"), StepStatus::succeeded);
-  EXPECT_EQ(status_of("fixed"), StepStatus::skipped) << "what it takes does not exist";
-  EXPECT_EQ(status_of("alarm"), StepStatus::skipped) << "nothing has failed that may not";
+  EXPECT_EQ(status_of("fixed"), StepStatus::skipped)
+      << "the output that the step takes does not exist";
+  EXPECT_EQ(status_of("alarm"), StepStatus::skipped)
+      << "only a step with an allowed failure has failed";
 }
 
 TEST_F(RunPolicies, successful_instances_are_gathered_and_the_others_are_listed) {
@@ -168,7 +170,7 @@ TEST_F(RunPolicies, successful_instances_are_gathered_and_the_others_are_listed)
   EXPECT_EQ(run({.resume = false}).cached, 3u) << "the same is missing again";
   orchestrator.steps.erase("train-2");
   EXPECT_EQ(run().status, RunStatus::succeeded);
-  EXPECT_EQ(status_of("best"), StepStatus::succeeded) << "its input has changed";
+  EXPECT_EQ(status_of("best"), StepStatus::succeeded) << "the step's input has changed";
 }
 
 TEST_F(RunPolicies, too_few_to_gather_fail_the_step) {
@@ -179,7 +181,7 @@ TEST_F(RunPolicies, too_few_to_gather_fail_the_step) {
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_THAT(recorder.end_of("best").failure->message, HasSubstr("only 1 of the 3 outputs"));
   pipeline.steps.back().inputs[0].at_least.reset();
-  EXPECT_EQ(run().status, RunStatus::succeeded) << "without `at_least`, it is skipped";
+  EXPECT_EQ(run().status, RunStatus::succeeded) << "without `at_least`, the step is skipped";
   EXPECT_EQ(status_of("best"), StepStatus::skipped);
 }
 
@@ -217,10 +219,11 @@ TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
   std::filesystem::remove(results / "out");
   core::make_folders(results / "out");
   const auto end = run();
-  EXPECT_EQ(end.status, RunStatus::succeeded) << "it knows the path as its own";
+  EXPECT_EQ(end.status, RunStatus::succeeded)
+      << "the step has published to this path before, and may replace the folder";
   pipeline.steps[0].publish_to = results / "other";
   core::make_folders(results / "other" / "out");
-  EXPECT_EQ(run().status, RunStatus::failed) << "a folder that it has not made is left alone";
+  EXPECT_EQ(run().status, RunStatus::failed) << "a folder that no run has published is left alone";
 }
 
 TEST_F(RunPolicies, copies_that_killed_drivers_left_unfinished_are_removed) {
@@ -296,7 +299,7 @@ TEST_F(TemporaryOutputs, stay_if_no_step_takes_them_or_something_else_has_their_
   EXPECT_TRUE(has("trim") && has("kept"));
   EXPECT_FALSE(has("align"));
   EXPECT_EQ(run({.only_step = "align"}).succeeded, 1u);
-  EXPECT_TRUE(has("align")) << "it is what was asked for";
+  EXPECT_TRUE(has("align")) << "the run was asked for this output";
 }
 
 TEST_F(TemporaryOutputs, stay_while_a_step_needs_another_artifact_of_the_same_content) {
@@ -307,7 +310,7 @@ TEST_F(TemporaryOutputs, stay_while_a_step_needs_another_artifact_of_the_same_co
       [](const orchestrators::Attempt& attempt) { return writes(attempt, "the same"); };
   orchestrator.begins_after["slow"] = std::chrono::milliseconds(500);
   EXPECT_EQ(run().succeeded, 5u);
-  EXPECT_EQ(orchestrator.started["late"], 1) << "its output was there for 'index'";
+  EXPECT_EQ(orchestrator.started["late"], 1) << "the output of 'late' was kept for 'index'";
   EXPECT_FALSE(has("late"));
 }
 

@@ -130,7 +130,7 @@ TEST_F(ResumedRun, published_versions_are_those_of_its_beginning) {
       << "'load' stays, though its name has a version now";
   EXPECT_EQ(taken, "");
   run();
-  EXPECT_EQ(taken, "train") << "for a new run it is the current version";
+  EXPECT_EQ(taken, "train") << "a new run takes the current version";
 }
 
 TEST_F(ResumedRun, a_command_that_began_before_it_was_joined_was_not_prepared) {

@@ -215,7 +215,7 @@ TEST_F(DamagedInputTest, step_that_made_it_runs_again_and_then_those_that_take_i
   EXPECT_EQ(summary.status, RunStatus::succeeded);
   EXPECT_EQ(summary.succeeded, 3u);
   EXPECT_EQ(summary.cached, 0u);
-  EXPECT_EQ(orchestrator.started["load"], 2) << "once for both of them";
+  EXPECT_EQ(orchestrator.started["load"], 2) << "one further attempt serves both steps";
   EXPECT_EQ(status_of("train"), StepStatus::succeeded);
   EXPECT_EQ(artifact("run-2", "load"), "load");
   EXPECT_EQ(artifact("run-2", "train"), "from load");
@@ -280,7 +280,8 @@ TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damag
   sources["plot"] = {{"plot.py", "changed"}};
   EXPECT_EQ(run({.jobs = 4}).status, RunStatus::succeeded);
   EXPECT_EQ(orchestrator.started["load"], 2);
-  EXPECT_EQ(orchestrator.started["train"], 3) << "its first attempt may have read the damage";
+  EXPECT_EQ(orchestrator.started["train"], 3)
+      << "the first attempt may have read the damaged input";
 }
 
 TEST_F(DamagedInputTest, an_input_that_is_gone_when_the_step_begins_is_made_again) {

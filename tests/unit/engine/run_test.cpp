@@ -149,8 +149,8 @@ index.json: [
 ]
 
 )");
-  EXPECT_EQ(links, 2u) << "nothing is copied";
-  EXPECT_FALSE(std::filesystem::exists(entry)) << "gone with the attempt";
+  EXPECT_EQ(links, 2u) << "the content is linked, not copied";
+  EXPECT_FALSE(std::filesystem::exists(entry)) << "the folder is removed with the attempt";
   EXPECT_EQ(artifact("run-1", "train.c-1"), "train.c-1");
 }
 
@@ -259,7 +259,7 @@ TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
     return memory < 300U ? runs_out_of_memory() : writes(attempt, std::to_string(*memory));
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
-  EXPECT_EQ(artifact("run-1", "hungry"), "300") << "the last step is cut to `max`";
+  EXPECT_EQ(artifact("run-1", "hungry"), "300") << "the last increase is cut to `max`";
   std::vector<std::optional<std::uint64_t>> next, limits;
   for (const auto& event : recorder.events)
     if (const auto* retried = std::get_if<event::StepRetried>(&event)) {
@@ -329,7 +329,7 @@ TEST_F(RunTest, failures_of_the_infrastructure_are_retried_a_limited_number_of_t
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(recorder.end_of("unlucky").attempts, 2u);
   EXPECT_EQ(recorder.end_of("here").attempts, 1u)
-      << "nothing is repeated unasked where losing a machine means losing the run";
+      << "the loss of this machine also ends the run, so its failures are not retried unasked";
 }
 
 TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
@@ -363,7 +363,7 @@ TEST_F(RunTest, step_is_stopped_at_its_timeout) {
   EXPECT_THAT(recorder.end_of("long").failure->message, HasSubstr("timeout of 20ms"));
 }
 
-/// As a pod waits for a node.
+/// The attempts wait before their commands begin, as a pod waits for a node.
 TEST_F(RunTest, timeout_counts_from_the_begin_of_the_command) {
   pipeline.steps = {step("waits"), step("long")};
   FakeOrchestrator cluster("cluster", false);
@@ -404,7 +404,7 @@ TEST_F(RunTest, failing_build_fails_its_steps_only) {
 TEST_F(RunTest, store_that_cannot_be_written_ends_the_run) {
   pipeline.steps = {step("a")};
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
-    std::filesystem::remove_all(attempt.outputs.parent_path());  // the disk is gone under it
+    std::filesystem::remove_all(attempt.outputs.parent_path());  // as if the disk were gone
     return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
   };
   EXPECT_EQ(run().status, RunStatus::failed);
@@ -468,18 +468,18 @@ TEST_F(RunTest, an_attempt_that_prints_nothing_has_no_log_file) {
 
 TEST_F(RunTest, a_success_is_stored_before_it_is_reported) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("c")};
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   recorder.on_event = [&](const Event& event) {
     const auto* finished = std::get_if<event::StepFinished>(&event);
     if (!finished) return;
-    told.push_back(finished->step);
+    reported.push_back(finished->step);
     store::RunStore store(folder.path() / "state");
     const auto records = store.runs().steps("run-1");
     const auto record = std::ranges::find(records, finished->step, &store::StepRecord::name);
     EXPECT_EQ(record->status, StepStatus::succeeded);
   };
   run();
-  EXPECT_THAT(told, UnorderedElementsAre("a", "b", "c"));
+  EXPECT_THAT(reported, UnorderedElementsAre("a", "b", "c"));
 }
 
 }  // namespace

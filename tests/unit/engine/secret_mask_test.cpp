@@ -80,7 +80,7 @@ TEST(SecretMask, hides_a_secret_that_is_broken_over_lines) {
   EXPECT_EQ(masked({secret}, {"0123\n\n456789abcdef"}), "0123\n\n456789abcdef");
   SecretMask mask({secret});
   EXPECT_EQ(mask.feed("a line that ends with 012\n"), "a line that ends with 012\n")
-      << "what is hardly the beginning of a secret is not held back";
+      << "a few characters of a secret are not held back";
 }
 
 TEST(SecretMask, hides_a_secret_that_is_stripped_before_it_is_encoded) {
@@ -117,7 +117,7 @@ TEST(SecretMask, hides_the_beginning_of_a_secret_where_a_text_was_cut) {
   const std::vector<std::string> secrets{"s3cret-token"};
   EXPECT_EQ(without_cut_secrets("--token s3cret-tok", secrets), "--token ***");
   EXPECT_EQ(without_cut_secrets("s3cret-token s3c", secrets), "*** ***");
-  EXPECT_EQ(without_cut_secrets("as", secrets), "as") << "too short to say anything";
+  EXPECT_EQ(without_cut_secrets("as", secrets), "as") << "so short a text may be part of any word";
   EXPECT_EQ(without_cut_secrets("s3cret-tok is cut", secrets), "s3cret-tok is cut");
 }
 

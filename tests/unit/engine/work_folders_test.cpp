@@ -28,18 +28,18 @@ class WorkFoldersTest : public testing::Test {
     return paths;
   }
   std::string end(const fs::path& folder, bool succeeded = true) {
-    folders.give_back(folder, place, succeeded);
+    folders.give_back(folder, orchestrator, succeeded);
     return folder.string();
   }
 
   const std::set<std::string> fresh{"outputs", "scratch"};
   core::TemporaryFolder root;
-  orchestrators::Capabilities place{.name = "here", .scratch_folders = {"code"}};
+  orchestrators::Capabilities orchestrator{.name = "here", .scratch_folders = {"code"}};
   WorkFolders folders{root.path() / "run"};
 };
 
 TEST_F(WorkFoldersTest, a_folder_with_only_files_of_an_earlier_attempt_is_reused) {
-  const auto first = folders.take("a.1", place);
+  const auto first = folders.take("a.1", orchestrator);
   EXPECT_EQ(content(first), fresh);
   const auto folder = identity(first);
   fs::create_directory(first / "scratch/code");
@@ -47,7 +47,7 @@ TEST_F(WorkFoldersTest, a_folder_with_only_files_of_an_earlier_attempt_is_reused
     core::write_file_atomically(first / name, "text");
   end(first);
 
-  const auto second = folders.take("b.1", place);
+  const auto second = folders.take("b.1", orchestrator);
   EXPECT_EQ(second, root.path() / "run/b.1");
   EXPECT_EQ(identity(second), folder);
   EXPECT_FALSE(fs::exists(first));
@@ -55,13 +55,14 @@ TEST_F(WorkFoldersTest, a_folder_with_only_files_of_an_earlier_attempt_is_reused
 }
 
 TEST_F(WorkFoldersTest, two_attempts_at_a_time_have_two_folders) {
-  end(folders.take("a.1", place));
-  EXPECT_NE(identity(folders.take("b.1", place)), identity(folders.take("c.1", place)));
+  end(folders.take("a.1", orchestrator));
+  EXPECT_NE(identity(folders.take("b.1", orchestrator)),
+            identity(folders.take("c.1", orchestrator)));
 }
 
 TEST_F(WorkFoldersTest, a_folder_is_removed_unless_it_can_be_reused) {
   const auto is_removed = [&](auto change, bool succeeded = true) {
-    const auto folder = folders.take("a.1", place);
+    const auto folder = folders.take("a.1", orchestrator);
     change(folder);
     return !fs::exists(end(folder, succeeded));
   };
@@ -77,9 +78,9 @@ TEST_F(WorkFoldersTest, a_folder_is_removed_unless_it_can_be_reused) {
   EXPECT_TRUE(is_removed(with_folder));
   EXPECT_TRUE(is_removed(opened));
   EXPECT_TRUE(is_removed(linked));
-  EXPECT_TRUE(is_removed(as_it_was, false)) << "an attempt that failed";
-  place.outlives_driver = true;
-  EXPECT_TRUE(is_removed(as_it_was)) << "another driver may look at it";
+  EXPECT_TRUE(is_removed(as_it_was, false)) << "the attempt failed";
+  orchestrator.outlives_driver = true;
+  EXPECT_TRUE(is_removed(as_it_was)) << "another driver may join the attempt";
 }
 
 TEST_F(WorkFoldersTest, folders_of_an_earlier_driver_are_removed_unless_the_attempt_is_joined) {
@@ -88,13 +89,13 @@ TEST_F(WorkFoldersTest, folders_of_an_earlier_driver_are_removed_unless_the_atte
   core::write_file_atomically(left, "text");
   folders.join("a.1");
   EXPECT_TRUE(fs::exists(left));
-  end(folders.take("b.1", place));
-  EXPECT_EQ(content(folders.take("a.1", place)), fresh)
+  end(folders.take("b.1", orchestrator));
+  EXPECT_EQ(content(folders.take("a.1", orchestrator)), fresh)
       << "also when a spare folder takes its place";
 }
 
 TEST_F(WorkFoldersTest, another_orchestrator_is_given_folders_of_its_own) {
-  const auto first = folders.take("a.1", place);
+  const auto first = folders.take("a.1", orchestrator);
   fs::create_directory(first / "scratch/code");
   end(first);
   const orchestrators::Capabilities other{.name = "there"};

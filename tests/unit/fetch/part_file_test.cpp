@@ -89,7 +89,7 @@ TEST_F(AFileOfParts, belongs_to_a_single_process_also_after_another_has_removed_
   EXPECT_FALSE(second.try_lock());
   first.remove();
   { const PartFile gone = std::move(first); }
-  EXPECT_FALSE(second.try_lock()) << "it is the lock of a file that is not there any more";
+  EXPECT_FALSE(second.try_lock()) << "the lock of a removed file does not count";
   EXPECT_TRUE(second.try_lock());
   PartFile third(path, true);
   EXPECT_FALSE(third.try_lock());

@@ -101,7 +101,7 @@ TEST_F(ATransfer, accepts_no_other_range_than_requested) {
     shift = begins.empty() ? 0 : 1;
     return serve(exchange);
   };
-  EXPECT_EQ(fetch({.is_verified = true}), content) << "it is read as a whole then";
+  EXPECT_EQ(fetch({.is_verified = true}), content) << "the content is read as a whole then";
 }
 
 TEST_F(ATransfer, accepts_a_weak_etag_beside_the_strong_one) {
@@ -184,7 +184,7 @@ TEST_F(ATransfer, asks_for_the_state_by_get_where_head_is_not_supported) {
   EXPECT_EQ(ranged.etag, etag);
   has_ranges = false;
   const auto whole = run_task(loop, sources.state(address, stop));
-  EXPECT_EQ(whole.size, content.size()) << "its body is not read to the end";
+  EXPECT_EQ(whole.size, content.size()) << "the body of the response is not read to its end";
 }
 
 }  // namespace

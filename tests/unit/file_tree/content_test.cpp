@@ -68,7 +68,7 @@ TEST_F(ContentTest, a_folder_is_a_tar_from_which_tar_makes_the_same_folder) {
   const auto text = all(content, 1 << 20);
   EXPECT_EQ(text.size(), content.size());
   EXPECT_EQ(text.size() % 512, 0u);
-  EXPECT_EQ(all(content, 7), text) << "whatever the pieces";
+  EXPECT_EQ(all(content, 7), text) << "the size of the pieces does not matter";
   core::write_file_atomically(folder.path() / "x.tar", text);
   const auto out = folder.path() / "out";
   fs::create_directory(out);
@@ -104,7 +104,7 @@ TEST_F(ContentTest, each_bit_that_flips_in_a_folders_tar_is_noticed) {
     const auto found = found_in(tar);
     ASSERT_NE(found, right) << "bit " << bit;
     const bool is_accepted = found.has_value() && before == '\0';
-    ASSERT_FALSE(is_accepted) << "no content has bit " << bit;
+    ASSERT_FALSE(is_accepted) << "the changed content was accepted: bit " << bit;
     byte = before;
   }
   EXPECT_EQ(found_in(tar), right);
@@ -143,7 +143,7 @@ TEST_F(ContentTest, links_that_lead_through_links_again_and_again_are_refused) {
   for (int i = 0; i < 38; ++i) fs::remove(root / ("l" + std::to_string(i)));
   fs::create_symlink("x/../second", root / "first");
   fs::create_symlink("x", root / "second");
-  EXPECT_EQ(scan_tree(root).size(), 3u) << "one link through another is usual";
+  EXPECT_EQ(scan_tree(root).size(), 3u) << "a link that leads through one other link is accepted";
 }
 
 }  // namespace

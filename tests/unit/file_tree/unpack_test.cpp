@@ -154,13 +154,13 @@ TEST_F(Unpacking, no_link_leads_out_of_the_target) {
   EXPECT_TRUE(refused(folders + entry('2', "o/l", "", "d/e/../../../x")));
   EXPECT_TRUE(
       refused(folders + entry('2', "o/d/up", "", "..") + entry('2', "o/l", "", "d/up/../x")))
-      << "by way of another link";
+      << "the link leads through another link";
   EXPECT_TRUE(
       refused(folders + entry('2', "o/l", "", "d/up/../x") + entry('2', "o/d/up", "", "..")))
-      << "which comes later";
+      << "the other link comes later";
   EXPECT_TRUE(
       refused(folders + entry('2', "o/d/e/up", "", "../..") + entry('1', "o/l", "", "o/d/e/up")))
-      << "by moving it up";
+      << "a hard link moves the link up";
   EXPECT_TRUE(refused(entry('2', "o/l", "", ""))) << "the empty link";
   EXPECT_FALSE(refused(folders + entry('2', "o/d/e/l", "", "../../x") +
                        entry('2', "o/m", "", "d/../n") + entry('2', "o/d/k", "", "e/./l")));

@@ -21,7 +21,7 @@ std::vector<Wheel> wheels(std::vector<std::string> requirements,
 }
 
 /// Returns `carries torch 12.1`, `needs tensorflow 11.8`, `cpu torch`; joined by `; `.
-std::string told(const std::vector<Wheel>& found) {
+std::string summary(const std::vector<Wheel>& found) {
   std::string text;
   for (const Wheel& wheel : found) {
     const char* kind = wheel.kind == Wheel::Kind::carries ? "carries "
@@ -75,34 +75,35 @@ TEST(Wheels, are_found_in_requirements) {
       {"git+https://example.org/x@cu118", ""},
   };
   for (const auto& [requirement, expected] : rows)
-    EXPECT_EQ(told(wheels({requirement})), expected) << requirement;
+    EXPECT_EQ(summary(wheels({requirement})), expected) << requirement;
 }
 
 TEST(Wheels, have_the_build_of_their_index) {
-  EXPECT_EQ(told(wheels({"--index-url https://download.pytorch.org/whl/cu118", "torch==2.1.0"})),
+  EXPECT_EQ(summary(wheels({"--index-url https://download.pytorch.org/whl/cu118", "torch==2.1.0"})),
             "carries torch 11.8");
-  EXPECT_EQ(told(wheels({"--extra-index-url=https://download.pytorch.org/whl/cpu", "torch"})),
+  EXPECT_EQ(summary(wheels({"--extra-index-url=https://download.pytorch.org/whl/cpu", "torch"})),
             "cpu torch");
-  EXPECT_EQ(told(wheels({"torch"}, {{"index-url", "https://download.pytorch.org/whl/cu121"}})),
+  EXPECT_EQ(summary(wheels({"torch"}, {{"index-url", "https://download.pytorch.org/whl/cu121"}})),
             "carries torch 12.1");
   EXPECT_EQ(
-      told(wheels({"torch"},
-                  {{"extra-index-url",
-                    {"https://example.org/simple", "https://download.pytorch.org/whl/cpu"}}})),
+      summary(wheels({"torch"},
+                     {{"extra-index-url",
+                       {"https://example.org/simple", "https://download.pytorch.org/whl/cpu"}}})),
       "cpu torch");
-  EXPECT_EQ(told(wheels({"torch"}, {{"torch-backend", "cu126"}})), "carries torch 12.6");
-  EXPECT_EQ(told(wheels({"torch==2.1.0"}, {{"torch-backend", "auto"}})), "carries torch 12.1");
+  EXPECT_EQ(summary(wheels({"torch"}, {{"torch-backend", "cu126"}})), "carries torch 12.6");
+  EXPECT_EQ(summary(wheels({"torch==2.1.0"}, {{"torch-backend", "auto"}})), "carries torch 12.1");
 }
 
 TEST(Wheels, with_a_build_of_their_own_take_precedence_over_those_that_need_them) {
-  EXPECT_EQ(told(wheels({"torchvision", "torch==2.1.0+cpu"})), "cpu torch");
-  EXPECT_EQ(told(wheels({"jax", "jaxlib==0.4.13+cuda11.cudnn86"})), "carries jaxlib 11");
-  EXPECT_EQ(told(wheels({"jax==0.5", "jax-cuda12-plugin"})), "");
-  EXPECT_EQ(told(wheels_of(std::vector<std::string>{"torch==2.1.0"}, {}, false)), "carries torch")
+  EXPECT_EQ(summary(wheels({"torchvision", "torch==2.1.0+cpu"})), "cpu torch");
+  EXPECT_EQ(summary(wheels({"jax", "jaxlib==0.4.13+cuda11.cudnn86"})), "carries jaxlib 11");
+  EXPECT_EQ(summary(wheels({"jax==0.5", "jax-cuda12-plugin"})), "");
+  EXPECT_EQ(summary(wheels_of(std::vector<std::string>{"torch==2.1.0"}, {}, false)),
+            "carries torch")
       << "the index's default for ARM is not known";
 }
 
-std::string told(const ImageCuda& image) {
+std::string summary(const ImageCuda& image) {
   const char* has = image.has == ImageCuda::Has::yes  ? "yes"
                     : image.has == ImageCuda::Has::no ? "no"
                                                       : "unknown";
@@ -128,20 +129,21 @@ TEST(Images, are_recognised_by_their_names) {
       {"me/trainer@sha256:0123456789012345678901234567890101234567890123456789012345678901",
        "unknown"},
   };
-  for (const auto& [name, expected] : rows) EXPECT_EQ(told(image_cuda(name, {})), expected) << name;
+  for (const auto& [name, expected] : rows)
+    EXPECT_EQ(summary(image_cuda(name, {})), expected) << name;
 }
 
 TEST(Images, are_recognised_by_their_configuration_first) {
   const ImageConfig cuda{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"}}, {}};
-  EXPECT_EQ(told(image_cuda("me/trainer:1", cuda)), "yes 12.2.2 of CUDA_VERSION");
+  EXPECT_EQ(summary(image_cuda("me/trainer:1", cuda)), "yes 12.2.2 of CUDA_VERSION");
   EXPECT_EQ(image_cuda("me/trainer:1", cuda).require, "cuda>=12.2");
   EXPECT_EQ(
-      told(image_cuda("me/trainer:1", ImageConfig{{}, {{"com.nvidia.cuda.version", "11.4"}}})),
+      summary(image_cuda("me/trainer:1", ImageConfig{{}, {{"com.nvidia.cuda.version", "11.4"}}})),
       "yes 11.4 of com.nvidia.cuda.version");
   EXPECT_EQ(
-      told(image_cuda("me/trainer:1", ImageConfig{{{"PATH", "/usr/local/cuda/bin:/bin"}}, {}})),
+      summary(image_cuda("me/trainer:1", ImageConfig{{{"PATH", "/usr/local/cuda/bin:/bin"}}, {}})),
       "yes");
-  EXPECT_EQ(told(image_cuda("me/trainer:1", ImageConfig{})), "no");
+  EXPECT_EQ(summary(image_cuda("me/trainer:1", ImageConfig{})), "no");
   const ImageConfig off{{{"NVIDIA_REQUIRE_CUDA", "cuda>=99"}, {"NVIDIA_DISABLE_REQUIRE", "1"}}, {}};
   EXPECT_TRUE(image_cuda("me/trainer:1", off).disable_require);
   EXPECT_FALSE(image_cuda("me/trainer:1", cuda).disable_require);
@@ -194,7 +196,7 @@ GpuHost host(const char* driver, std::vector<settings::ComputeCapability> capabi
 }
 
 /// Returns a line such as `error cuda-driver: ...` for each finding.
-std::string told(const CudaFacts& facts, const GpuHost& host) {
+std::string summary(const CudaFacts& facts, const GpuHost& host) {
   std::string text;
   for (const Finding& finding : check_compatibility(facts, host))
     text += (text.empty() ? "" : "\n") +
@@ -207,28 +209,28 @@ TEST(Compatibility, a_driver_below_the_minimum_is_an_error_and_below_the_toolkit
   for (const auto& row : tables::toolkit_table) {
     const std::string image = std::string("nvidia/cuda:") + row.cuda + "-base";
     const bool old = Version::parse(row.cuda)->major() < 11;
-    EXPECT_THAT(told(facts(image), host("350.10", {})), HasSubstr("error cuda-driver")) << image;
-    EXPECT_THAT(told(facts(image), host("600.10", {})), IsEmpty()) << image;
+    EXPECT_THAT(summary(facts(image), host("350.10", {})), HasSubstr("error cuda-driver")) << image;
+    EXPECT_THAT(summary(facts(image), host("600.10", {})), IsEmpty()) << image;
     if (!old && *Version::parse(row.minimum_driver) < *Version::parse(row.own_driver)) {
-      EXPECT_THAT(told(facts(image), host(row.minimum_driver, {})),
+      EXPECT_THAT(summary(facts(image), host(row.minimum_driver, {})),
                   HasSubstr("warning cuda-driver"))
           << image;
     }
   }
-  EXPECT_EQ(told(facts("nvidia/cuda:12.2.2-base"), host("470.57.02")),
+  EXPECT_EQ(summary(facts("nvidia/cuda:12.2.2-base"), host("470.57.02")),
             "error cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, which needs "
             "driver 525.60.13 or newer; this machine's is "
             "470.57.02 -> update the "
             "driver to 535.54 or newer, or take an image of CUDA 11.4 or older");
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), host("525.60.13")),
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-base"), host("525.60.13")),
               HasSubstr("warning cuda-driver: the image nvidia/cuda:12.2.2-base has CUDA 12.2.2, "
                         "which came with driver 535.54"));
   EXPECT_THAT(
-      told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("440.33")),
+      summary(facts("python:3.11", {"torch==2.0.1+cu118"}), host("440.33")),
       HasSubstr(
           "error cuda-driver: `torch==2.0.1+cu118` has CUDA 11.8, which needs driver 450.80.02"));
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), {}), IsEmpty())
-      << "nothing is known of the machine";
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-base"), {}), IsEmpty())
+      << "the GPUs and the driver are unknown";
 }
 
 TEST(Compatibility, demands_of_the_image_itself_take_precedence) {
@@ -238,9 +240,9 @@ TEST(Compatibility, demands_of_the_image_itself_take_precedence) {
       {}};
   GpuHost tesla = host("470.57.02");
   tesla.brand = "tesla";
-  EXPECT_THAT(told(facts("me/x:1", {}, config), tesla), IsEmpty());
+  EXPECT_THAT(summary(facts("me/x:1", {}, config), tesla), IsEmpty());
   tesla.brand = "geforce";
-  EXPECT_THAT(told(facts("me/x:1", {}, config), tesla),
+  EXPECT_THAT(summary(facts("me/x:1", {}, config), tesla),
               HasSubstr("error cuda-driver: the image me/x:1 would not start here: its "
                         "NVIDIA_REQUIRE_CUDA demands `cuda>=12.2`"));
 }
@@ -250,81 +252,83 @@ TEST(Compatibility, demands_of_an_image_can_be_switched_off) {
                             {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"},
                             {"NVIDIA_DISABLE_REQUIRE", "1"}},
                            {}};
-  EXPECT_THAT(told(facts("me/x:1", {}, config), host("470.57.02")), IsEmpty());
+  EXPECT_THAT(summary(facts("me/x:1", {}, config), host("470.57.02")), IsEmpty());
 }
 
 TEST(Compatibility, gpus_need_code_for_them) {
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.0"}), host("600.1", {{9, 0}})),
+  EXPECT_THAT(summary(facts("python:3.11", {"torch==2.0.0"}), host("600.1", {{9, 0}})),
               HasSubstr("error cuda-gpu: `torch==2.0.0` (CUDA 11.7) has no code for the machine's "
                         "GPUs of compute capability 9.0"));
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1"}), host("600.1", {{9, 0}})),
+  EXPECT_THAT(summary(facts("python:3.11", {"torch==2.0.1"}), host("600.1", {{9, 0}})),
               HasSubstr("error cuda-gpu"))
-      << "its default build is CUDA 11.7";
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("600.1", {{9, 0}})),
+      << "the default build of torch 2.0.1 has CUDA 11.7";
+  EXPECT_THAT(summary(facts("python:3.11", {"torch==2.0.1+cu118"}), host("600.1", {{9, 0}})),
               IsEmpty());
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0"}), host("600.1", {{10, 0}})),
+  EXPECT_THAT(summary(facts("python:3.11", {"torch==2.7.0"}), host("600.1", {{10, 0}})),
               HasSubstr("take torch 2.7 or newer with CUDA 12.8 or newer, as from "
                         "https://download.pytorch.org/whl/cu128"));
-  EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0+cu128"}), host("600.1", {{12, 0}})),
+  EXPECT_THAT(summary(facts("python:3.11", {"torch==2.7.0+cu128"}), host("600.1", {{12, 0}})),
               IsEmpty());
-  EXPECT_THAT(told(facts("nvidia/cuda:11.0-base"), host("600.1", {{9, 0}})),
+  EXPECT_THAT(summary(facts("nvidia/cuda:11.0-base"), host("600.1", {{9, 0}})),
               HasSubstr("warning cuda-gpu: the image nvidia/cuda:11.0-base has CUDA 11.0, which "
                         "has no code for the machine's GPUs of compute "
                         "capability 9.0 (Hopper)"));
   EXPECT_THAT(
-      told(facts("nvidia/cuda:13.0.0-base"), host("600.1", {{7, 0}})),
+      summary(facts("nvidia/cuda:13.0.0-base"), host("600.1", {{7, 0}})),
       HasSubstr("which no longer supports the machine's GPUs of compute capability 7.0 (Volta)"));
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), host("600.1", {{8, 0}, {9, 0}})), IsEmpty());
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-base"), host("600.1", {{8, 0}, {9, 0}})),
+              IsEmpty());
 }
 
 TEST(Compatibility, a_gpu_step_without_cuda_will_not_see_any_boost) {
   const GpuHost any = host("600.1");
   EXPECT_EQ(
-      told(facts("python:3.11-slim", {"numpy"}), any),
+      summary(facts("python:3.11-slim", {"numpy"}), any),
       "warning cuda-missing: the image python:3.11-slim has no CUDA, and no requirement installs "
       "it: "
       "the step has a GPU and will not see any boost from it -> set "
       "`parent_image` to one with CUDA, such as pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or "
       "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, or require `torch`");
-  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
+  EXPECT_THAT(summary(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
               HasSubstr("`torch==2.1.0+cpu` is without CUDA (+cpu)"));
-  EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
+  EXPECT_THAT(summary(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),
               HasSubstr("-> require `torch==2.1.0`"));
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base", {"torch==2.1.0+cpu"}), any),
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-base", {"torch==2.1.0+cpu"}), any),
               HasSubstr("warning cuda-missing"));
-  EXPECT_THAT(
-      told(facts("python:3.11-slim", {"--index-url https://download.pytorch.org/whl/cpu", "torch"}),
-           any),
-      HasSubstr("remove that index"));
-  EXPECT_THAT(told(facts("python:3.11-slim", {"tensorflow==2.15.0"}), any),
+  EXPECT_THAT(summary(facts("python:3.11-slim",
+                            {"--index-url https://download.pytorch.org/whl/cpu", "torch"}),
+                      any),
+              HasSubstr("remove that index"));
+  EXPECT_THAT(summary(facts("python:3.11-slim", {"tensorflow==2.15.0"}), any),
               HasSubstr("needs CUDA's libraries, but the image python:3.11-slim has none"));
-  EXPECT_THAT(told(facts("python:3.11-slim", {"jax"}), any), HasSubstr("require `jax[cuda12]`"));
+  EXPECT_THAT(summary(facts("python:3.11-slim", {"jax"}), any), HasSubstr("require `jax[cuda12]`"));
 }
 
 TEST(Compatibility, no_warning_where_cuda_comes_from_somewhere) {
   const GpuHost any = host("600.1");
   for (const char* requirement :
        {"torch", "torchvision", "tensorflow[and-cuda]", "jax[cuda12]", "nvidia-cuda-runtime-cu12"})
-    EXPECT_THAT(told(facts("python:3.11-slim", {requirement}), any), IsEmpty()) << requirement;
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.15.0"}), any),
+    EXPECT_THAT(summary(facts("python:3.11-slim", {requirement}), any), IsEmpty()) << requirement;
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.15.0"}), any),
               IsEmpty());
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"numpy"}), any), IsEmpty());
-  EXPECT_THAT(told(facts("me/own:1", {"numpy"}), any), IsEmpty()) << "nobody knows what is in it";
-  EXPECT_THAT(told(facts("", {"numpy"}), any), IsEmpty())
-      << "no image: the machine's own CUDA may serve";
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"numpy"}), any), IsEmpty());
+  EXPECT_THAT(summary(facts("me/own:1", {"numpy"}), any), IsEmpty())
+      << "the contents of such an image are unknown";
+  EXPECT_THAT(summary(facts("", {"numpy"}), any), IsEmpty())
+      << "without an image, the machine's own CUDA may serve";
   CudaFacts built = facts("python:3.11-slim", {});
   built.may_bring_cuda = true;
-  EXPECT_THAT(told(built, any), IsEmpty());
+  EXPECT_THAT(summary(built, any), IsEmpty());
 }
 
 TEST(Compatibility, versions_that_do_not_fit_are_a_warning) {
   const GpuHost any = host("600.1");
-  EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.13.0"}), any),
+  EXPECT_THAT(summary(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.13.0"}), any),
               HasSubstr("warning cuda-mismatch: `tensorflow==2.13.0` is built for CUDA 11.8, and "
                         "the image nvidia/cuda:12.2.2-runtime-ubuntu22.04 has 12.2.2"));
-  EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-devel-ubuntu22.04", {"torch==2.1.0"}), any),
+  EXPECT_THAT(summary(facts("nvidia/cuda:11.8.0-devel-ubuntu22.04", {"torch==2.1.0"}), any),
               HasSubstr("extensions that the image's compiler builds will not fit"));
-  EXPECT_THAT(told(facts("nvidia/cuda:11.8.0-runtime-ubuntu22.04", {"torch==2.1.0"}), any),
+  EXPECT_THAT(summary(facts("nvidia/cuda:11.8.0-runtime-ubuntu22.04", {"torch==2.1.0"}), any),
               IsEmpty())
       << "torch brings its own";
 }

@@ -20,7 +20,7 @@ TEST(GpusAtOnce, all_containers_that_may_run_at_the_same_time_count) {
 TEST(GpusAtOnce, a_container_that_waits_for_anothers_end_does_not_run_beside_it) {
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 3, {"a"}}}), "3: 'b'");
   EXPECT_EQ(group({{"a", 2, {}}, {"between", 0, {"a"}}, {"b", 3, {"between"}}}), "3: 'b'")
-      << "also by way of others";
+      << "a container may wait through others";
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 2, {}}, {"after", 3, {"a", "b"}}}), "4: 'a' and 'b'");
 }
 

@@ -101,7 +101,8 @@ TEST_F(GpuInventory, an_old_driver_without_the_newer_symbols_is_read_as_well) {
     "processes": [{"pid": 7}, {"pid": 8}]}]})");
   ASSERT_FALSE(inventory.unavailable);
   EXPECT_EQ(inventory.cuda, "10.1");
-  EXPECT_EQ(inventory.devices.at(0).memory_used, Bytes{615} << 20) << "it cannot tell them apart";
+  EXPECT_EQ(inventory.devices.at(0).memory_used, Bytes{615} << 20)
+      << "an old driver does not tell reserved memory from used memory";
   ASSERT_EQ(inventory.devices.at(0).processes.size(), 2u);
   EXPECT_EQ(inventory.devices[0].processes[1].pid, 8);
 }
@@ -198,7 +199,7 @@ TEST_F(GpuInventory, has_no_gpus_that_the_callers_variable_hides) {
   const auto none = Machine().read();
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   ASSERT_EQ(two.devices.size(), 2u);
-  EXPECT_EQ(two.devices[1].index, 3u) << "as nvidia-smi counts";
+  EXPECT_EQ(two.devices[1].index, 3u) << "the index is that of nvidia-smi";
   EXPECT_EQ(two.narrowed, "CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs");
   EXPECT_TRUE(none.devices.empty());
   EXPECT_EQ(none.narrowed,

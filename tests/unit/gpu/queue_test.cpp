@@ -128,10 +128,10 @@ TEST(GpuQueue, counts_overtaking_for_requests_that_could_have_used_the_gpu) {
   std::vector<Waiting> waiting{wants(4), wants(2, {"c", "d"}), wants(1), wants(4)};
   count_overtaking(waiting, {}, {2, {"a"}});
   EXPECT_EQ(waiting[0].overtaken, 1u);
-  EXPECT_EQ(waiting[1].overtaken, 0u) << "it never wanted that one";
-  EXPECT_EQ(waiting[3].overtaken, 0u) << "it came later";
+  EXPECT_EQ(waiting[1].overtaken, 0u) << "the request does not accept that GPU";
+  EXPECT_EQ(waiting[3].overtaken, 0u) << "the request came later";
   count_overtaking(waiting, {{0, all}, {2, {"a"}}}, {2, {"a"}});
-  EXPECT_EQ(waiting[0].overtaken, 1u) << "it has its own";
+  EXPECT_EQ(waiting[0].overtaken, 1u) << "the other request has a GPU of its own";
 }
 
 /// A simulated machine: requests come and end in a random order, and at each moment everybody takes

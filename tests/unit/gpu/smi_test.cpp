@@ -47,7 +47,7 @@ TEST(Smi, a_gpu_with_slices_is_divided_whatever_its_mode_was_before) {
       "GPU 0: NVIDIA A100 (UUID: GPU-a)\n"
       "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n");
   ASSERT_EQ(inventory.devices.size(), 1U);
-  EXPECT_TRUE(inventory.devices[0].mig) << "or it would be offered as a whole, too";
+  EXPECT_TRUE(inventory.devices[0].mig) << "otherwise the GPU would be offered as a whole, too";
 }
 
 TEST(Smi, a_slice_belongs_to_its_gpu_whatever_was_read_between_them) {

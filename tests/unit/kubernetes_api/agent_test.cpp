@@ -124,7 +124,8 @@ TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed
   };
   EXPECT_EQ(run("exit 0"), 0);
   EXPECT_EQ(core::read_file(asked), "keep\ncollect 0\n");
-  EXPECT_NE(said.find("said-by-keep"), said.npos) << "in the step's log";
+  EXPECT_NE(said.find("said-by-keep"), said.npos)
+      << "the output of the program is in the step's log";
   EXPECT_EQ(run("exit 3"), 3);
   EXPECT_EQ(core::read_file(asked), "keep\nsave\ncollect 3\n");
   EXPECT_NE(said.find("said-by-save"), said.npos);
@@ -151,7 +152,7 @@ TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_when_it_has_ended)
   EXPECT_EQ(run(probe("db", "run /no/such/program")), 127);
   EXPECT_EQ(said, "/no/such/program: No such file or directory\n");
   EXPECT_EQ(run(probe("db", "port 1")), 1);
-  EXPECT_TRUE(std::filesystem::is_empty(services)) << "none is ready";
+  EXPECT_TRUE(std::filesystem::is_empty(services)) << "no service is ready";
   EXPECT_EQ(run("needed '" + services.string() + "'"), 0);
   EXPECT_EQ(run(probe("db", "run true")), 0);
   FILE* waiting = popen(("'" + program.string() + "' " + step).c_str(), "r");
@@ -159,7 +160,7 @@ TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_when_it_has_ended)
   char bytes[1000];
   said.assign(bytes, fread(bytes, 1, sizeof bytes, waiting));
   EXPECT_EQ(WEXITSTATUS(pclose(waiting)), 3);
-  EXPECT_EQ(said.substr(0, 5), "w0 0 ") << "both are ready";
+  EXPECT_EQ(said.substr(0, 5), "w0 0 ") << "both services are ready";
   EXPECT_NE(said.find(" 3 web\n"), said.npos) << said;
   EXPECT_EQ(run("needed '" + services.string() + "'"), 1) << "the step has ended";
 }

@@ -150,7 +150,7 @@ TEST_F(TheLease, taken_by_another_is_lost) {
   core::CancelSource stop;
   EXPECT_FALSE(run_task(loop, mine.keep(stop)));
   run_task(loop, mine.release());
-  EXPECT_EQ(holder(), "other") << "what is another's stays his";
+  EXPECT_EQ(holder(), "other") << "the Lease of another holder is not released";
 }
 
 TEST_F(TheLease, that_cannot_be_renewed_is_given_up_in_time) {

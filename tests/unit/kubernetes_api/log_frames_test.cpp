@@ -73,12 +73,12 @@ TEST_F(TheLogFrames, progress_of_a_silent_step_has_its_time) {
   std::size_t place = 0;
   EXPECT_FALSE(frames.last_progress());
   frames.feed("2026-11-21T08:15:00Z " + framed(place, 'w', "P1 train.py\tS1 futex"));
-  EXPECT_FALSE(frames.last_progress()) << "it waits";
+  EXPECT_FALSE(frames.last_progress()) << "the step waits";
   frames.feed("2026-11-21T08:15:01Z " + framed(place, 'a', "60000"));
   ASSERT_TRUE(frames.last_progress());
   EXPECT_GE(*frames.last_progress(), now - seconds(60));
   EXPECT_LT(*frames.last_progress(), now);
-  EXPECT_EQ(out + frames.waits(), "") << "it does not wait any more";
+  EXPECT_EQ(out + frames.waits(), "") << "the step does not wait any more";
   frames.feed("2026-11-21T08:15:02Z " + framed(place, 'o', "line"));
   EXPECT_GE(*frames.last_progress(), now);
   EXPECT_EQ(out, "line\n");
@@ -115,7 +115,7 @@ TEST_F(TheLogFrames, a_line_of_the_cluster_without_end_is_not_kept_in_memory) {
     most = std::max(most, err.size());
     err.clear();
   }
-  EXPECT_LE(most, 17u << 20) << "it comes in pieces of 16 MiB";
+  EXPECT_LE(most, 17u << 20) << "the line is passed on in pieces of 16 MiB";
   EXPECT_GT(most, 1u << 20);
 }
 
@@ -133,7 +133,7 @@ class ALog : public TheLogFrames {
       lines.push_back(framed(place, kind, text));
   }
   /// Returns these lines as a server sends them, each a second after the one before.
-  std::string told(std::size_t begin, std::size_t end) const {
+  std::string log_lines(std::size_t begin, std::size_t end) const {
     std::string text;
     for (auto i = begin; i < end; ++i)
       text += "2026-11-21T08:15:0" + std::to_string(i) + "Z " + lines[i];
@@ -151,7 +151,7 @@ class ALog : public TheLogFrames {
 };
 
 TEST_F(ALog, has_its_streams_and_unfinished_lines_as_they_were) {
-  const auto all = told(0, 7);
+  const auto all = log_lines(0, 7);
   frames.feed(all.substr(0, 70));
   frames.feed(all.substr(70));
   expect_all();
@@ -160,14 +160,14 @@ TEST_F(ALog, has_its_streams_and_unfinished_lines_as_they_were) {
 TEST_F(ALog, has_lines_that_are_sent_again_after_a_cut_once) {
   for (std::size_t end = 1; end <= 7; ++end) {
     frames.restart();
-    frames.feed(told(0, end) + "2026-11-2");
+    frames.feed(log_lines(0, end) + "2026-11-2");
   }
   expect_all();
 }
 
 TEST_F(ALog, lost_by_the_node_is_read_from_the_agents_copy) {
   keep(6);
-  frames.feed(told(0, 1) + told(5, 7));
+  frames.feed(log_lines(0, 1) + log_lines(5, 7));
   expect_all();
 }
 
@@ -177,14 +177,14 @@ TEST_F(ALog, with_lines_that_the_node_has_joined_is_read_from_the_agents_copy) {
     out.clear();
     err.clear();
     frames = fresh();
-    frames.feed(told(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] +
-                told(4, 7));
+    frames.feed(log_lines(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] +
+                log_lines(4, 7));
     expect_all();
   }
 }
 
 TEST_F(ALog, lost_everywhere_is_reported_as_missing) {
-  frames.feed(told(0, 1) + told(4, 7));
+  frames.feed(log_lines(0, 1) + log_lines(4, 7));
   EXPECT_EQ(out, "one\n\n");
   EXPECT_THAT(err, testing::MatchesRegex(
                        "\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
@@ -192,7 +192,7 @@ TEST_F(ALog, lost_everywhere_is_reported_as_missing) {
 
 TEST_F(ALog, of_a_removed_pod_is_read_from_the_agents_copy) {
   keep(6);
-  frames.feed(told(0, 2));
+  frames.feed(log_lines(0, 2));
   frames.finish();
   EXPECT_EQ(out, "one\nhalf a line and the rest\n\n");
   EXPECT_EQ(err, "wrong\nno end");
@@ -301,8 +301,9 @@ TEST_F(TheAgent, reports_the_usage_of_the_step_and_its_processes) {
   const auto used = nlohmann::json::parse(frames.usage());
   EXPECT_GT(used.at("user_us"), 30'000);
   EXPECT_GE(used.at("running_ms"), 300);
-  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "of `tail`, the largest process";
-  EXPECT_LT(used.at("peak_memory"), 80'000'000) << "not of this machine";
+  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "`tail` is the largest process";
+  EXPECT_LT(used.at("peak_memory"), 80'000'000)
+      << "the peak is that of one process, not of the machine";
   EXPECT_TRUE(used.contains("system_us") && used.contains("read") && used.contains("written"));
   EXPECT_EQ(out + err, "");
 }

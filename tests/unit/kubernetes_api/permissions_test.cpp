@@ -30,7 +30,7 @@ TEST(KubernetesPermissions, role_is_bound_to_the_named_account) {
       permissions().size() + driver_permissions().size() + 4);  // Those that are not required.
   EXPECT_EQ(user.size(), 2u);
   EXPECT_EQ(text_at(account, "/2/metadata/name"), "runner")
-      << "who binds a service account wants to have it";
+      << "the manifests also create the service account";
 }
 
 TEST(KubernetesPermissions, missing_permissions_are_named) {

@@ -51,15 +51,15 @@ class TheWatch : public testing::Test {
     access.server = server.url();
     access.origin = "context 'test'";
     Client client(loop, access, policy);
-    std::vector<std::string> told;
+    std::vector<std::string> changes;
     Watch watch(client, "/pods", "pipe.run=1", [&](const Change& change) {
       const char* words[] = {"added", "modified", "deleted"};
-      told.push_back(std::string(words[static_cast<int>(change.kind)]) + " " +
-                     text_at(change.object, "/metadata/name") + " " +
-                     text_at(change.object, "/metadata/uid"));
+      changes.push_back(std::string(words[static_cast<int>(change.kind)]) + " " +
+                        text_at(change.object, "/metadata/name") + " " +
+                        text_at(change.object, "/metadata/uid"));
     });
-    run_task(loop, watch.run(cancel, [&] { told.push_back("listed"); }));
-    return told;
+    run_task(loop, watch.run(cancel, [&] { changes.push_back("listed"); }));
+    return changes;
   }
   static Stream events(std::vector<std::string> texts) {
     return [texts](HttpExchange& exchange) -> async::Task<> {

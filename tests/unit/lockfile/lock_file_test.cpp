@@ -88,7 +88,7 @@ TEST_F(Locks, an_environment_that_other_steps_ask_for_is_not_the_one_that_change
   lock.put(of_image({"six"}), environment_of({package("six", "1")}));
   lock.put(of_image({"idna"}), environment_of({package("idna", "2")}));
   EXPECT_EQ(describe(lock.changes().at(1)), std::vector<std::string>{"+ idna 2"})
-      << "nothing is removed from the other";
+      << "no package of the other environment is removed";
 }
 
 TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
@@ -212,12 +212,12 @@ TEST_F(Locks, an_upgrade_of_a_name_that_nothing_has_is_an_error) {
   upgrade.put(of_image({"numpy"}), environment_of({package("numpy", "1")}));
   ASSERT_TRUE(upgrade.unknown_upgrade());
   EXPECT_EQ(upgrade.unknown_upgrade()->suggestion, "did you mean 'numpy'?");
-  EXPECT_FALSE(upgrade.is_written()) << "nothing has changed";
+  EXPECT_FALSE(upgrade.is_written()) << "the lock file is unchanged";
 
   LockFile known(file, {.upgrade = {"numpy"}});
   EXPECT_FALSE(known.find(of_image({"numpy"})));
   known.put(of_image({"numpy"}), environment_of({package("six", "1")}));
-  EXPECT_FALSE(known.unknown_upgrade()) << "it was there";
+  EXPECT_FALSE(known.unknown_upgrade()) << "the lock file had the package before";
   EXPECT_TRUE(known.is_written());
 }
 
@@ -317,7 +317,7 @@ TEST_F(Locks, images_that_differ_by_their_system_have_an_environment_each) {
   third.find(newer);
   third.put(newer, environment_of({package("six", "1")}));
   LockFile fourth(file);
-  EXPECT_FALSE(fourth.find(plain)) << "what no image has any more goes";
+  EXPECT_FALSE(fourth.find(plain)) << "packages of an image that no step uses any more are removed";
   EXPECT_TRUE(fourth.find(with_git));
   EXPECT_TRUE(fourth.find(newer));
 }

@@ -55,7 +55,8 @@ TEST_F(Locks, only_data_that_no_step_uses_is_removed) {
   LockFile again(file);
   EXPECT_FALSE(again.find_data("https://host/x"));
   EXPECT_TRUE(again.find_data("https://host/y"));
-  EXPECT_TRUE(again.find(of_image({"six"}))) << "no step has asked for environments";
+  EXPECT_TRUE(again.find(of_image({"six"})))
+      << "environments stay, because no step has asked for one";
   LockFile last(file);
   last.use_data({});
   EXPECT_FALSE(last.find(of_image({"attrs"})));
@@ -88,7 +89,8 @@ TEST(LockedDataOf, a_servers_headers_say_whether_it_is_the_same) {
   const auto known = data_at("a", 'a', "\"1\"");
   EXPECT_TRUE(lockfile::is_same_content(known, data_at("a", '0', "\"1\"")));
   EXPECT_FALSE(lockfile::is_same_content(known, data_at("a", 'a', "\"2\"")));
-  EXPECT_FALSE(lockfile::is_same_content(known, data_at("a", 'a', ""))) << "nothing in common";
+  EXPECT_FALSE(lockfile::is_same_content(known, data_at("a", 'a', "")))
+      << "the two records have no header in common";
   auto dated = data_at("a", 'a', "");
   dated.modified = "today";
   auto longer = dated;

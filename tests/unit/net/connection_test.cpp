@@ -13,7 +13,7 @@ TEST(Connection, throws_the_exception_of_its_socket_maker) {
   request.make_socket = []() -> int { throw core::EnvironmentError("ssh is not on the PATH"); };
   try {
     const Connection connection(loop, request);
-    FAIL() << "there is no connection";
+    FAIL() << "the exception was not thrown";
   } catch (const core::EnvironmentError& error) {
     EXPECT_STREQ(error.what(), "ssh is not on the PATH");
   }

@@ -67,7 +67,7 @@ TEST_F(Http, endless_errors_and_redirections_are_cut) {
     auto question = request(path);
     question.timeout = std::chrono::seconds(20);
     const auto response = send(question, [](std::string_view) {
-      ADD_FAILURE() << "it is not the content that was asked for";
+      ADD_FAILURE() << "the body of an error is not the requested content";
     });
     EXPECT_EQ(response.status, path == "/endless-error" ? 404 : 302);
     EXPECT_EQ(response.body, std::string(1 << 20, 'x'));

@@ -41,7 +41,7 @@ TEST(OnPool, cancelled_work_runs_to_its_end_and_is_waited_for) {
                  [&](std::exception_ptr error) { failure = error; });
   loop.run();
   EXPECT_EQ(failure, nullptr);
-  EXPECT_EQ(ended, times) << "what has begun is waited for";
+  EXPECT_EQ(ended, times) << "work that has begun is waited for";
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST_F(Nodes, that_are_stopped_from_outside_are_cancelled_without_a_failed_rank)
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
   EXPECT_EQ(result.failure->message, "was stopped");
   EXPECT_EQ(failed_rank, std::nullopt);
-  EXPECT_EQ(begun, 1) << "once, when the last of four has begun";
+  EXPECT_EQ(begun, 1) << "the start is reported once, after the last of four processes has begun";
 }
 
 TEST_F(Nodes, pass_an_exception_on_once_all_have_ended) {
@@ -237,7 +237,7 @@ TEST_F(Nodes, share_the_gpus_or_give_each_process_its_own) {
   EXPECT_EQ(seen, (Seen{{0, {0}}, {1, {1}}, {2, {2}}, {3, {3}}}));
   seen.clear();
   run(runner);
-  EXPECT_EQ(runner.started, 4 + 4 + 2) << "without GPUs, as with `accelerator: auto`";
+  EXPECT_EQ(runner.started, 4 + 4 + 2) << "a step without GPUs has one process on each node";
 }
 
 TEST_F(Nodes, give_the_outputs_of_the_first_node_or_of_all) {

@@ -42,7 +42,7 @@ TEST(LastOutput, without_end_is_given_up_after_a_stop_at_once) {
         cancel.stop(core::StopLevel::immediate);
       });
     run_task(loop, server.read(cancel));
-    EXPECT_GT(server.received, 10u) << "what is on its way still arrives";
+    EXPECT_GT(server.received, 10u) << "output that is on its way still arrives";
   }
 }
 

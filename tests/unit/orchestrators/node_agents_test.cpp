@@ -62,7 +62,7 @@ AttemptResult exited(int code) {
   return result;
 }
 
-async::Task<AttemptResult> until_told(const Attempt& attempt) {
+async::Task<AttemptResult> until_stopped(const Attempt& attempt) {
   AttemptResult result;
   co_await async::sleep(std::chrono::hours(1), &attempt.io.cancel);
   result.failure = was_stopped();
@@ -102,7 +102,7 @@ TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
   std::map<unsigned, core::StopLevel> stopped;
   NodeRunner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     if (attempt.process->node == 0) {
-      auto result = co_await until_told(attempt);
+      auto result = co_await until_stopped(attempt);
       stopped[0] = attempt.io.cancel.level();
       co_return result;
     }
@@ -114,7 +114,7 @@ TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
   const auto result = run(runner);
   EXPECT_EQ(result.failure->message, "rank 3 of 4, on node 1, exited with code 7");
   ASSERT_EQ(result.processes.size(), 4u);
-  EXPECT_EQ(result.processes[0].exit_code, std::nullopt) << "its agent has told nothing";
+  EXPECT_EQ(result.processes[0].exit_code, std::nullopt) << "its agent has reported nothing";
   const auto& third = result.processes[3];
   EXPECT_TRUE(third.has_failed_first);
   EXPECT_EQ(third.exit_code, 7);
@@ -162,7 +162,7 @@ TEST_F(NodeAgents, begin_anew_once_all_nodes_have_been_given_back) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto& addresses = *attempt.process->addresses;
     if (addresses.tries > 0) co_return exited(0);
-    if (attempt.process->node == 0) co_return co_await until_told(attempt);
+    if (attempt.process->node == 0) co_return co_await until_stopped(attempt);
     addresses.gives_back = true;
     auto result = exited(1);
     result.failure->message = "has no node";
@@ -214,7 +214,7 @@ TEST(NodeVariables, have_placeholders_where_an_agent_starts_the_processes) {
   EXPECT_EQ(words[1], "ranks");
   EXPECT_EQ(after("--node"), "1");
   EXPECT_EQ(after("--processes"), "2");
-  EXPECT_EQ(after("--addresses"), "-") << "they are told later";
+  EXPECT_EQ(after("--addresses"), "-") << "the agent receives the addresses later";
   EXPECT_EQ(after("--port"), "29504");
   EXPECT_EQ(after("--own-gpus"), "2");
   const auto names = "," + after("--fill") + ",";
@@ -233,7 +233,7 @@ TEST(OddRank, is_the_rank_for_which_the_others_wait) {
   EXPECT_EQ(odd_rank_text({{0, waiting}, {1, {"7 python3: 1 thread is stopped"}}}),
             "rank 1 is stopped");
   EXPECT_EQ(odd_rank_text({{0, waiting}, {1, waiting}, {2, waiting}}), "");
-  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, reading}}), "") << "either may be it";
+  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, reading}}), "") << "either rank may be the odd one";
   EXPECT_EQ(odd_rank_text({}), "");
 }
 
@@ -253,7 +253,7 @@ TEST(OddRank, is_found_in_the_lines_of_a_node_with_several_ranks) {
   EXPECT_EQ(odd_rank_text({{0, {}}, {2, {rank(2, "sleeps"), rank(3, "sleeps")}}}, 2), "");
   EXPECT_EQ(odd_rank_text({{0, {rank(0, "runs")}}, {1, {rank(4, "runs"), rank(5, "is stopped")}}}),
             "rank 1 is stopped")
-      << "torchrun's are not the step's";
+      << "ranks of torchrun are not those of the step";
 }
 
 TEST(RankEnd, is_parsed_from_the_agents_line) {

@@ -74,7 +74,7 @@ TEST_F(Gate, runs_the_command_unchanged) {
 TEST_F(Gate, is_replaced_by_the_command) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
   EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}, {"GPU-a"}), -SIGTERM)
-      << "no shell between that would make 143 of it";
+      << "no shell in between turns the signal into exit code 143";
 }
 
 TEST_F(Gate, leaves_no_variable_behind) {
@@ -107,14 +107,14 @@ TEST_F(Gate, stays_closed_unless_exactly_the_attempts_gpus_are_visible) {
   EXPECT_TRUE(gate.is_open());
 }
 
-TEST_F(Gate, a_failing_nvidia_smi_keeps_it_closed) {
+TEST_F(Gate, a_failing_nvidia_smi_keeps_the_gate_closed) {
   smi("echo 'NVIDIA-SMI has failed because it could not'; exit 9\n");
   EXPECT_EQ(run({"echo", "started"}, {"GPU-a"}), gate_closed);
   EXPECT_EQ(gate.report().code, 9);
   EXPECT_EQ(log.out, "[preflight] NVIDIA-SMI has failed because it could not\n");
 }
 
-TEST_F(Gate, a_missing_nvidia_smi_keeps_it_closed) {
+TEST_F(Gate, a_missing_nvidia_smi_keeps_the_gate_closed) {
   EXPECT_EQ(run({"echo", "started"}, {"GPU-a"}), gate_closed);
   EXPECT_EQ(gate.report().code, 127);
 }

@@ -249,7 +249,7 @@ TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_support
   auto words = command_of(pipe.attempt(), layout), others = command_of(fine.attempt(), layout);
   const bool sh_can_tell = exit_code_of({"sh", "-c", "set -o pipefail"}) == 0;
   EXPECT_EQ(exit_code_of(words) != 0, sh_can_tell);
-  EXPECT_EQ(exit_code_of(others), 0) << "also where it has no pipefail";
+  EXPECT_EQ(exit_code_of(others), 0) << "the command also works where the shell lacks pipefail";
   words[0] = others[0] = "bash";
   EXPECT_NE(exit_code_of(words), 0);
   EXPECT_EQ(exit_code_of(others), 0);

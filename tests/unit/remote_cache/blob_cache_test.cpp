@@ -53,7 +53,7 @@ TEST_F(ResultsInABucket, are_found_by_the_key_under_which_they_were_published) {
                {"k", "run-1", "train", {take("model", "weights", false), take("tool", "#!", true)}},
                cancel));
   EXPECT_THAT(server.asked.back(), "PUT /team/pipe/results/k.json")
-      << "what it names is there before";
+      << "the record is written after the artifacts that it names";
   EXPECT_EQ(nlohmann::json::parse(objects["/team/pipe/results/k.json"]).at("pipe"),
             PIPELINE_VERSION);
   const auto found = run_task(loop, results->find("k", nullptr));

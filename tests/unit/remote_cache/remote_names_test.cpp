@@ -45,7 +45,7 @@ TEST_F(NamesInABucket, are_given_up_where_no_conditional_write_succeeds) {
     EXPECT_THAT(error.what(), HasSubstr("could not be changed"));
   }
   EXPECT_GT(edits, 1u);
-  EXPECT_TRUE(objects.empty()) << "no claim stays";
+  EXPECT_TRUE(objects.empty()) << "no claim is left";
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ class ARemoteStore : public testing::Test {
   asio::io_context loop;
   core::TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "shared";
-  store::ArtifactStore here{folder.path() / "artifacts"};
+  store::ArtifactStore local_artifacts{folder.path() / "artifacts"};
   RemoteArtifacts remote{loop, settings()};
-  RemoteNames names{remote, here};
+  RemoteNames names{remote, local_artifacts};
   core::CancelSource cancel;
   std::vector<std::string> notes;
   std::set<std::filesystem::path> aged;
@@ -182,7 +182,7 @@ TEST_F(ARemoteStore, keeps_artifacts_that_the_caller_and_names_need) {
   put(artifact("kept"), "kept");
   const auto file = folder.path() / "file";
   core::write_file_atomically(file, "named");
-  const auto stored = here.take(file);
+  const auto stored = local_artifacts.take(file);
   run_task(loop,
            names.publish("prod",
                          {.run = "r", .step = "s", .output = {"x", "x", stored.digest, false, 5}}));

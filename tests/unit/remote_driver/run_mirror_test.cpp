@@ -66,7 +66,7 @@ TEST_F(AMirror, has_all_runs_of_the_bucket_and_what_their_drivers_save_later) {
   const auto run = *shown.runs().find("a");
   EXPECT_EQ(run.status, RunStatus::running);
   EXPECT_EQ(shown.drivers().liveness(run), store::Liveness::alive)
-      << "its driver has just been heard of";
+      << "the run's driver has just saved";
   EXPECT_EQ(shown.runs().steps("a").size(), 1u);
   EXPECT_EQ(core::read_file(shown.paths().log_file("a/load.1.log")), "line\n");
   save("a", RunStatus::succeeded);

@@ -113,7 +113,7 @@ TEST_P(ARunInAStore, with_more_files_than_a_driver_fetches_is_refused_before_the
   fs::resize_file(large / "weights", std::uintmax_t{64} << 30);  // More holes would be refused.
   try {
     run_task(loop, RunReplica(artifacts, "ffff").upload_all(home, large));
-    ADD_FAILURE() << "it is there";
+    ADD_FAILURE() << "the folder was uploaded";
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("the files of run ffff have"), HasSubstr("64")));
   }
@@ -170,7 +170,7 @@ TEST_F(ARunInABucket, brings_only_the_new_part_of_a_log) {
   log(there, "load.1.log", "");
   run_task(loop, driver.save(there));
   run_task(loop, asker.download(home));
-  EXPECT_EQ(log_at_home("load.1.log"), "") << "but it is there";
+  EXPECT_EQ(log_at_home("load.1.log"), "") << "the log exists, and is empty";
   log(there, "load.1.log", "one\n");
   run_task(loop, driver.save(there));
   run_task(loop, asker.download(home));
@@ -222,7 +222,7 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
   const auto before = objects["/team/pipe/drivers/7f3a/head.json"];
   try {
     run_task(loop, driver.save(there));
-    FAIL() << "it is told";
+    FAIL() << "the overwrite was not refused";
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("has another driver by now"));
   }
@@ -276,7 +276,7 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
   for (int i = 0; i < 100 && !is_saved; ++i) loop.run_for(std::chrono::milliseconds(10));
   const auto status = next.runs().steps(id).at(0).status;
   EXPECT_EQ(status, is_saved ? StepStatus::succeeded : StepStatus::pending)
-      << "either the save counts and the successor has it, or it is refused";
+      << "either the save counts and the successor has the result, or the save is refused";
 }
 
 TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
@@ -334,7 +334,7 @@ TEST_F(ARunInABucket, is_not_read_from_invalid_objects) {
   objects["/team/pipe/drivers/7f3a/head.json"] = R"({"format": 2})";
   try {
     run_task(loop, asker.download(home));
-    FAIL() << "of another version";
+    FAIL() << "the replica of another version was accepted";
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("another version of pipe"));
   }
@@ -398,7 +398,7 @@ TEST_F(ARunInABucket, is_not_read_if_the_usage_of_an_attempt_is_invalid) {
   }
   EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
   EXPECT_THAT(home.attempts().list(id), IsEmpty());
-  EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "what pipe clean asks for";
+  EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "`pipe clean` makes this query";
 }
 
 TEST_F(ARunInABucket, has_logs_without_gaps) {

@@ -35,7 +35,7 @@ TEST_F(HeadlineTest, is_of_the_last_steps_with_metrics) {
   add("r", "train", "loss", 0.5);
   add("r", "evaluate", "accuracy", 0.9);
   const auto found = headlines_of(store, run);
-  ASSERT_EQ(found.size(), 1u) << "nothing that `plot` reports follows";
+  ASSERT_EQ(found.size(), 1u) << "metrics of earlier steps are left out";
   EXPECT_EQ(found[0].step + "." + found[0].name, "evaluate.accuracy");
 }
 

@@ -66,7 +66,7 @@ TEST(ResourceAdvice, the_limit_that_ended_the_last_attempt_is_doubled_unless_mor
   EXPECT_EQ(advice[0].reason,
             "1 GiB asked, the last attempt was killed for lack of memory with 2 GiB");
   asked.memory = 16 * gibibyte;
-  EXPECT_TRUE(advise(asked, used).empty()) << "no attempt has had as much";
+  EXPECT_TRUE(advise(asked, used).empty()) << "no attempt has had as much memory";
 }
 
 TEST(ResourceAdvice, memory_that_worked_after_a_kill_is_advised_until_it_is_asked_for) {
@@ -93,7 +93,7 @@ TEST(ResourceAdvice, gpus_that_no_attempt_used_are_too_many) {
   EXPECT_EQ(advice[0].reason, "2 asked, 1 idle in 14 runs");
   EXPECT_EQ(advise(asked, {.runs = 1, .gpus = 0})[0].reason, "2 asked, all idle in 1 run");
   EXPECT_TRUE(advise(asked, {.runs = 14, .gpus = 2}).empty());
-  EXPECT_TRUE(advise(asked, {.runs = 14}).empty()) << "they were not measured";
+  EXPECT_TRUE(advise(asked, {.runs = 14}).empty()) << "the GPUs were not measured";
 }
 
 class StepUses : public testing::Test {

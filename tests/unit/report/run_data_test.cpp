@@ -110,7 +110,7 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
   EXPECT_EQ(data["steps"][4]["f"], inputs) << "a gather is listed once";
   EXPECT_EQ(data["gathers"],
             nlohmann::json::parse(R"([["train.c-1.model", "train.c-2.model", "train.c-3.model"]])"))
-      << "of steps that have made the same, each counts";
+      << "each gathered step is listed, though two have equal outputs";
 }
 
 TEST_F(RunDataTest, details_are_returned_only_of_the_step_that_is_asked_for) {
@@ -219,7 +219,7 @@ TEST_F(RunDataTest, runs_whose_values_do_not_fit_a_filter_are_not_found_and_hide
   EXPECT_EQ(ids({.where = "params.c == 'abc'"}), "r2 ");
   EXPECT_EQ(ids({.where = "metrics.loss < 0.5"}), "r4 r3 ");
   EXPECT_EQ(ids({.where = "metrics.a.loss <= 1 or params.c == 2"}), "r4 r3 r1 ");
-  EXPECT_EQ(ids({.sort = "metrics.loss"}), "r4 r3 r2 r1 ") << "those without a number come last";
+  EXPECT_EQ(ids({.sort = "metrics.loss"}), "r4 r3 r2 r1 ") << "runs without a number come last";
   EXPECT_THROW(ids({.where = "metrics.loss == 'low'"}), core::InputError);
   EXPECT_THROW(ids({.where = "status > 1"}), core::InputError);
 }

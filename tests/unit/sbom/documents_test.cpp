@@ -50,7 +50,7 @@ TEST(sbom, provenance_names_the_image_its_base_and_the_locked_files) {
   const auto statement = provenance(record, {{"apt_packages", {"tini"}}});
   EXPECT_EQ(statement["subject"][0]["digest"]["sha256"], record.id);
   const auto& build = statement["predicate"]["buildDefinition"];
-  ASSERT_EQ(build["resolvedDependencies"].size(), 2U) << "only what has a hash, and the base";
+  ASSERT_EQ(build["resolvedDependencies"].size(), 2U) << "only packages with a hash, and the base";
   EXPECT_EQ(build["resolvedDependencies"][0]["uri"], "pkg:docker/python:3.11-slim");
   EXPECT_EQ(build["resolvedDependencies"][1]["digest"]["sha256"], std::string(64, '3'));
   EXPECT_EQ(build["externalParameters"]["apt_packages"][0], "tini");

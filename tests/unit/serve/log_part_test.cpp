@@ -54,8 +54,8 @@ TEST_F(LogPartTest, a_line_that_is_longer_is_cut_between_characters) {
 
 TEST_F(LogPartTest, bytes_that_are_not_text_end_too) {
   const auto file = log("\xff\xc3");
-  EXPECT_EQ(part_from(file, 0, 10).to, 1u) << "the character may go on";
-  EXPECT_EQ(part_from(file, 1, 10).to, 2u) << "it does not";
+  EXPECT_EQ(part_from(file, 0, 10).to, 1u) << "the last byte may begin a character";
+  EXPECT_EQ(part_from(file, 1, 10).to, 2u) << "the log ends before the character does";
   EXPECT_EQ(part_from(file, 99, 10).text, "");
 }
 

@@ -159,15 +159,15 @@ TEST(Settings, every_key_is_written_as_it_was_read) {
   EXPECT_EQ(decoded(all), all);
   EXPECT_EQ(all["kubernetes"].size(),
             settings_schema()["properties"]["kubernetes"]["properties"].size())
-      << "every key";
+      << "the test sets every key";
   EXPECT_EQ(all["slurm"].size(), settings_schema()["properties"]["slurm"]["properties"].size())
-      << "every key";
+      << "the test sets every key";
   EXPECT_EQ(all["docker"].size() + 1,
             settings_schema()["properties"]["docker"]["properties"].size())
-      << "every key but dockerfile, which excludes parent_image";
+      << "the test sets every key but dockerfile, which excludes parent_image";
   EXPECT_EQ(all["resources"].size() + 2,
             settings_schema()["properties"]["resources"]["properties"].size())
-      << "every key but devices and gpus, which gpu_count excludes";
+      << "the test sets every key but devices and gpus, which gpu_count excludes";
 }
 
 TEST(Schema, sizes_and_durations_are_texts_that_are_read) {

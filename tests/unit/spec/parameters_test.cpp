@@ -49,7 +49,8 @@ TEST(Parameters, are_lists_and_maps_of_values) {
   EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 0.1}, {"layers", {8, 16}}, {"on", true}}));
   EXPECT_EQ(*pipeline.steps[0].parameters.at("names"), json({"a", "b c", 3}));
   EXPECT_EQ(*pipeline.steps[0].parameters.at("own"), json::parse("[[1], null]"));
-  EXPECT_FALSE(pipeline.steps[0].parameters.contains("opt")) << "only what the step names";
+  EXPECT_FALSE(pipeline.steps[0].parameters.contains("opt"))
+      << "a step has only the parameters that it names";
 }
 
 TEST(Parameters, wrong_values_are_reported_at_their_own_position) {
@@ -148,7 +149,8 @@ TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   };
   const auto pipeline = read("a: {command: x, parameters: {text: '1', list: [1]}}",
                              from("opt: {lr: 7}\nnames: []\na: {text: 007, list: [2, 3]}\n"));
-  EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 7}})) << "as a whole";
+  EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 7}}))
+      << "the file replaces the map as a whole";
   EXPECT_EQ(*pipeline.parameters.at("names"), json::array());
   EXPECT_EQ(*pipeline.steps[0].parameters.at("text"), "007");
   EXPECT_EQ(*pipeline.steps[0].parameters.at("list"), json({2, 3}));

@@ -158,13 +158,13 @@ TEST_F(ProfileTest, the_pipelines_settings_win_and_changes_by_the_profile_are_re
   pipeline.steps[0].name = "train";
   pipeline.steps[1].name = "plot";
   pipeline.steps[1].settings->docker.parent_image = "debian:bookworm-slim";
-  const auto told = apply(find_profile("lab", folder.path()), pipeline);
+  const auto changes = apply(find_profile("lab", folder.path()), pipeline);
   EXPECT_EQ(pipeline.steps[0].settings->docker.parent_image, "cuda:12");
   EXPECT_EQ(pipeline.steps[1].settings->docker.parent_image, "debian:bookworm-slim");
   EXPECT_EQ(pipeline.steps[1].settings->docker.platform, "linux/arm64");
-  EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train",
-                                "docker.platform is linux/arm64 for train, plot",
-                                "resources.memory is 2 GiB for train, plot"));
+  EXPECT_THAT(changes, ElementsAre("docker.parent_image is cuda:12 for train",
+                                   "docker.platform is linux/arm64 for train, plot",
+                                   "resources.memory is 2 GiB for train, plot"));
 }
 
 TEST_F(ProfileTest, a_profile_with_only_an_orchestrator_changes_no_settings) {

@@ -119,7 +119,7 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
   ASSERT_EQ(pipeline.steps.size(), 1U);
   const auto& step = pipeline.steps[0];
   EXPECT_EQ(step.name, "gpu");
-  EXPECT_EQ(step.line, 6U) << "where the file has it";
+  EXPECT_EQ(step.line, 6U) << "the step has its line in the file";
   EXPECT_THAT(words(step.command), ElementsAre("sh", "-c", "nvidia-smi"));
   EXPECT_EQ(step.settings->docker.parent_image, "nvidia/cuda:9.0-base");
   EXPECT_EQ(step.settings->docker.skip_build, true);

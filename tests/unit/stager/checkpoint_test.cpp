@@ -76,7 +76,7 @@ TEST_F(Checkpoint, is_restored_as_sent_last) {
   fs::create_directories(step / "deep");
   write("one");
   EXPECT_TRUE(save());
-  EXPECT_FALSE(save()) << "nothing has changed";
+  EXPECT_FALSE(save()) << "an unchanged checkpoint is not saved";
   write("two");
   core::write_file_atomically(step / "tool", "x");
   fs::permissions(step / "tool", fs::perms(0755));
@@ -84,7 +84,7 @@ TEST_F(Checkpoint, is_restored_as_sent_last) {
   EXPECT_THAT(restore(), HasSubstr("has the files that an earlier attempt uploaded last"));
   EXPECT_EQ(state(), "two");
   EXPECT_EQ(fs::status(step / "tool").permissions(), fs::perms(0755));
-  EXPECT_FALSE(save()) << "nothing has changed since it was restored";
+  EXPECT_FALSE(save()) << "the checkpoint is unchanged since it was restored";
   fs::remove(step / "tool");
   EXPECT_TRUE(save());
 }
@@ -99,7 +99,7 @@ TEST_F(Checkpoint, is_written_beside_the_last_one_before_it_replaces_that) {
   EXPECT_FALSE(fs::exists(folder.path() / "copy"));
   write("last");
   EXPECT_TRUE(save());
-  EXPECT_EQ(written[6], "/c.1?s=1") << "it has a slot of its own";
+  EXPECT_EQ(written[6], "/c.1?s=1") << "the last save has a slot of its own";
 }
 
 TEST_F(Checkpoint, that_was_sent_in_part_is_not_restored) {

@@ -256,7 +256,7 @@ TEST_F(NodeCacheTest, a_full_disk_is_not_a_failure) {
     throw core::system_error("cannot write " + path.string(), ENOSPC);
   }));
   EXPECT_THAT(cache.summary(), HasSubstr("No space left"));
-  EXPECT_THAT(cached(), testing::IsEmpty()) << "what nobody uses makes room";
+  EXPECT_THAT(cached(), testing::IsEmpty()) << "unused entries are removed to make room";
 }
 
 TEST_F(NodeCacheTest, without_a_folder_everything_is_downloaded) {

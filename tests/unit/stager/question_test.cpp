@@ -81,7 +81,7 @@ class Question : public ServerFixture {
 TEST_F(Question, has_the_digest_and_the_sums_of_the_parts_before_anything_is_sent) {
   core::write_file_atomically(file, text);
   given = {{"outputs", {{"o", {{"is_there", true}}}}}};
-  const auto told = collected(output(file));
+  const auto entry = collected(output(file));
   EXPECT_EQ(sent, (std::set<std::string>{"/question", "/report"}));
   EXPECT_EQ(asked()["kind"], "file");
   EXPECT_EQ(asked()["bytes"], text.size());
@@ -89,20 +89,20 @@ TEST_F(Question, has_the_digest_and_the_sums_of_the_parts_before_anything_is_sen
   ASSERT_EQ(asked()["tags"].size(), 2u) << "parts of 8 MiB";
   EXPECT_EQ(asked()["tags"][0].get<std::string>().size(), 34u);
   EXPECT_EQ(report["asked"], true);
-  EXPECT_EQ(told["direct"], true);
-  EXPECT_EQ(told["digest"], core::sha256(text).hex());
-  EXPECT_EQ(told["tags"], asked()["tags"]);
+  EXPECT_EQ(entry["direct"], true);
+  EXPECT_EQ(entry["digest"], core::sha256(text).hex());
+  EXPECT_EQ(entry["tags"], asked()["tags"]);
 }
 
 TEST_F(Question, that_is_answered_with_addresses_lets_the_output_go_to_its_artifact) {
   core::write_file_atomically(file, text);
   given = {{"outputs", {{"o", allowed()}}}};
-  const auto told = collected(output(file));
+  const auto entry = collected(output(file));
   EXPECT_EQ(sent, (std::set<std::string>{"/question", "/direct", "/report"}));
   EXPECT_EQ(direct(), text);
-  EXPECT_EQ(told["direct"], true);
-  EXPECT_EQ(told["tags"], json::array({"\"tag\"", "\"tag\""}));
-  EXPECT_FALSE(told["crc64nvme"].get<std::string>().empty());
+  EXPECT_EQ(entry["direct"], true);
+  EXPECT_EQ(entry["tags"], json::array({"\"tag\"", "\"tag\""}));
+  EXPECT_FALSE(entry["crc64nvme"].get<std::string>().empty());
 }
 
 TEST_F(Question, about_a_folder_has_the_digest_of_its_artifact) {
@@ -112,21 +112,21 @@ TEST_F(Question, about_a_folder_has_the_digest_of_its_artifact) {
   file_tree::hash_tree(folder.path() / "tree", nodes);
   const auto digest = file_tree::tree_digest(nodes).hex();
   given = {{"outputs", {{"o", allowed()}}}};
-  const auto told = collected(output(folder.path() / "tree"));
+  const auto entry = collected(output(folder.path() / "tree"));
   EXPECT_EQ(asked()["kind"], "tree");
   EXPECT_EQ(asked()["artifact"], digest);
-  EXPECT_EQ(told["artifact"], digest);
-  EXPECT_EQ(told["artifact_bytes"], text.size());
-  EXPECT_EQ(told["digest"], core::sha256(direct()).hex());
+  EXPECT_EQ(entry["artifact"], digest);
+  EXPECT_EQ(entry["artifact_bytes"], text.size());
+  EXPECT_EQ(entry["digest"], core::sha256(direct()).hex());
 }
 
 TEST_F(Question, without_an_answer_in_time_lets_the_output_go_to_the_runs_place) {
   core::write_file_atomically(file, text);
   const auto is_sent_as_before = [&] {
-    const auto told = collected(output(file));
-    EXPECT_EQ(told["direct"], false);
-    EXPECT_EQ(told["digest"], core::sha256(text).hex());
-    EXPECT_EQ(told["tags"].size(), 2u);
+    const auto entry = collected(output(file));
+    EXPECT_EQ(entry["direct"], false);
+    EXPECT_EQ(entry["digest"], core::sha256(text).hex());
+    EXPECT_EQ(entry["tags"].size(), 2u);
     EXPECT_EQ(objects["/part?n=1&s=a"] + objects["/part?n=2&s=b"], text);
     EXPECT_EQ(report["asked"], true);
   };

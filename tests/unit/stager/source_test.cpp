@@ -190,7 +190,8 @@ TEST_F(Source, an_endless_list_of_files_is_not_read_into_memory) {
   objects["/list"] = std::string(65 * mebibyte, ' ');
   auto made = item("", {{"files", server.url() + "/list"}});
   made["kind"] = "tree";
-  EXPECT_THROW(fetch_item(made), core::EnvironmentError) << "what the driver brings is no tree";
+  EXPECT_THROW(fetch_item(made), core::EnvironmentError)
+      << "the file that the driver sends instead is not a folder";
   EXPECT_THAT(json::parse(objects.at("/wanted")).at(core::sha256(content).hex()),
               HasSubstr("the list of https://host/x is too long"));
 }

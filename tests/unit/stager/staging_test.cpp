@@ -323,13 +323,13 @@ TEST_F(Carrier, reports_the_digest_of_a_folder_as_that_of_an_artifact) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree / "deep");
   core::write_file_atomically(tree / "deep/f", "12345");
-  const auto told = collected(tree)["outputs"][0];
-  EXPECT_EQ(told["artifact"], digest_of(tree));
-  EXPECT_EQ(told["artifact_bytes"], 5);
-  EXPECT_EQ(told["digest"], core::sha256(tar_of(tree)).hex());
+  const auto entry = collected(tree)["outputs"][0];
+  EXPECT_EQ(entry["artifact"], digest_of(tree));
+  EXPECT_EQ(entry["artifact_bytes"], 5);
+  EXPECT_EQ(entry["digest"], core::sha256(tar_of(tree)).hex());
   blobs::Crc64Nvme crc;
   crc.update(tar_of(tree));
-  EXPECT_EQ(told["crc64nvme"], crc.base64());
+  EXPECT_EQ(entry["crc64nvme"], crc.base64());
   core::write_file_atomically(tree / "large", std::string(20 << 20, 'x'));
   core::write_file_atomically(tree / "empty", "");
   EXPECT_EQ(collected(tree)["outputs"][0]["artifact"], digest_of(tree)) << "sent in parts";
@@ -385,11 +385,11 @@ TEST_F(Carrier, sends_outputs_in_parts_of_the_same_size_and_the_report_last) {
   core::write_file_atomically(file, text);
   troubles = 2;
   const auto report = collected(file);
-  const auto& told = report["outputs"][0];
-  EXPECT_EQ(told["kind"], "file");
-  EXPECT_EQ(told["bytes"], text.size());
-  EXPECT_EQ(told["digest"], core::sha256(text).hex()) << "although parts were read again";
-  EXPECT_EQ(told["tags"].size(), 3u);
+  const auto& entry = report["outputs"][0];
+  EXPECT_EQ(entry["kind"], "file");
+  EXPECT_EQ(entry["bytes"], text.size());
+  EXPECT_EQ(entry["digest"], core::sha256(text).hex()) << "although parts were read again";
+  EXPECT_EQ(entry["tags"].size(), 3u);
   EXPECT_EQ(objects["/part?n=1&s=a"] + objects["/part?n=2&s=b"] + objects["/part?n=3&s=c"], text);
   EXPECT_EQ(objects["/part?n=1&s=a"].size(), 12u << 20) << "three URLs have to suffice";
 }
@@ -413,11 +413,12 @@ TEST_F(Carrier, reports_missing_outputs_and_the_reason_of_a_steps_failure) {
   core::write_file_atomically(folder.path() / "out", "x");
   const auto report = collected(folder.path() / "out", 3);
   EXPECT_EQ(report["failure"], "{\"type\": \"Oops\"}");
-  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256("x").hex()) << "what it has written";
+  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256("x").hex())
+      << "a failed step keeps the outputs that it has written";
   fs::create_symlink("/etc/passwd", folder.path() / "bad");
   EXPECT_THROW(collected(folder.path() / "bad"), core::EnvironmentError);
   EXPECT_EQ(collected(folder.path() / "bad", 3)["outputs"][0]["kind"], "none")
-      << "it has failed for another reason";
+      << "a bad output does not replace the step's own failure";
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(ConnectionLimit, grows_as_long_as_more_connections_are_faster) {
     most = std::max(most, narrow.value());
   }
   EXPECT_LE(narrow.value(), 3u);
-  EXPECT_EQ(most, 3u) << "one more is tried now and then";
+  EXPECT_EQ(most, 3u) << "one more connection is tried now and then";
 }
 
 TEST(ConnectionLimit, is_halved_once_for_failures_at_a_time) {
@@ -136,7 +136,7 @@ TEST(ConnectionLimit, is_halved_once_for_failures_at_a_time) {
   for (int i = 2; i < 9; ++i) limit.note_failure(begin + i * 1s);
   EXPECT_EQ(limit.value(), 1u);
   transfer(limit, 5e6);
-  EXPECT_EQ(limit.value(), 1u) << "it grows slowly";
+  EXPECT_EQ(limit.value(), 1u) << "the limit grows slowly";
   for (int i = 0; i < 30; ++i) transfer(limit, 5e6);
   EXPECT_EQ(limit.value(), 8u);
 }

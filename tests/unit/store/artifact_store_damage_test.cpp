@@ -126,13 +126,13 @@ TEST_F(ArtifactStoreTest, full_disk_is_a_clear_error_and_leaves_nothing) {
     for (const auto& path : {source, folder.path() / "tree"}) {
       try {
         small.take(path);
-        ADD_FAILURE() << "there is no room for it";
+        ADD_FAILURE() << "the artifact was stored on a full disk";
       } catch (const core::EnvironmentError& error) {
         EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
             << error.what();
         EXPECT_FALSE(error.advice().empty());
       }
-      EXPECT_TRUE(fs::exists(path)) << "what could not be taken stays";
+      EXPECT_TRUE(fs::exists(path)) << "an output that could not be stored stays in its place";
     }
     EXPECT_TRUE(fs::is_empty(disk / "store/tmp"));
     std::size_t count = 0;

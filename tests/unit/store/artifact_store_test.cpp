@@ -51,7 +51,7 @@ TEST_F(ArtifactStoreTest, a_file_that_is_almost_only_holes_is_refused_before_it_
             std::string::npos);
   for (int i = 0; i < 3; ++i) write_sparse("many/" + std::to_string(i), tebibyte / 32);
   EXPECT_NE(refusal(folder.path() / "many").find("it is sparse"), std::string::npos)
-      << "though no file alone has too many";
+      << "the files together have too many holes";
   EXPECT_EQ(refusal(write_sparse("small", std::uintmax_t{64} << 20)), "taken")
       << "some holes are nothing unusual";
   write_sparse("wide/sub/file", std::uintmax_t{64} << 20);
@@ -121,7 +121,7 @@ TEST_F(ArtifactStoreTest, a_flipped_bit_with_the_old_time_is_found_by_reading) {
   ::utimensat(AT_FDCWD, path.c_str(), times, 0);
   EXPECT_TRUE(store.looks_whole(taken.digest));
   EXPECT_FALSE(store.is_intact(taken.digest));
-  EXPECT_FALSE(store.has(taken.digest)) << "it is moved aside";
+  EXPECT_FALSE(store.has(taken.digest)) << "the damaged artifact is moved aside";
 }
 
 TEST_F(ArtifactStoreTest, equal_content_is_kept_once_and_stays_executable_if_it_ever_was) {

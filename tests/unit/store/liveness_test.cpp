@@ -107,7 +107,8 @@ TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
     return 0;
   };
   OtherMachine machine(begin, true);
-  if (machine.answer() == not_allowed) GTEST_SKIP() << "no PID and mount namespaces to be had";
+  if (machine.answer() == not_allowed)
+    GTEST_SKIP() << "this process may not create PID and mount namespaces";
   ASSERT_EQ(machine.answer(), 0);
   RunStore store(state);
   const auto run = store.runs().find("far").value();
@@ -123,7 +124,8 @@ TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
     dead = store.runs().mark_dead();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  EXPECT_EQ(dead.size(), 1u) << "its lock is gone, and no other kernel can have one on this disk";
+  EXPECT_EQ(dead.size(), 1u)
+      << "the run's lock is gone, and no other kernel can hold one on this disk";
 }
 
 TEST_F(LivenessTest, another_machine_does_not_take_our_run_for_dead) {
@@ -137,7 +139,8 @@ TEST_F(LivenessTest, another_machine_does_not_take_our_run_for_dead) {
                : 1;
   };
   const OtherMachine machine(look, false);
-  if (machine.answer() == not_allowed) GTEST_SKIP() << "no PID and mount namespaces to be had";
+  if (machine.answer() == not_allowed)
+    GTEST_SKIP() << "this process may not create PID and mount namespaces";
   EXPECT_EQ(machine.answer(), 0);
   EXPECT_EQ(store.runs().find("mine")->status, RunStatus::running);
 }

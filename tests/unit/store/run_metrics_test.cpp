@@ -135,7 +135,7 @@ TEST_F(RunMetricsTest, measurements_are_read_as_they_were_written) {
   EXPECT_EQ(found.usage, attempt.usage);
   EXPECT_EQ(found.phases, attempt.phases);
   EXPECT_EQ(found.stored, attempt.stored);
-  EXPECT_FALSE(found.usage.system) << "was not measured";
+  EXPECT_FALSE(found.usage.system) << "the system time was not measured";
 }
 
 TEST_F(RunMetricsTest, tags_and_notes_are_read_as_they_were_written) {

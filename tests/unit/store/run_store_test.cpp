@@ -59,14 +59,16 @@ TEST_F(RunStoreTest, imports_one_run_of_another_store_and_nothing_else) {
   store.import_run(other, "r1");
   EXPECT_EQ(store.runs().find("r1")->status, RunStatus::failed);
   EXPECT_EQ(store.runs().find("r1")->failed, 1u);
-  EXPECT_EQ(store.runs().find("r1")->file, "/x/pipeline.yaml") << "where it was begun";
+  EXPECT_EQ(store.runs().find("r1")->file, "/x/pipeline.yaml")
+      << "the record has the path on the machine that began the run";
   ASSERT_EQ(store.runs().steps("r1").size(), 1u);
   EXPECT_EQ(store.runs().steps("r1")[0].status, StepStatus::succeeded);
   EXPECT_EQ(store.runs().steps("r1")[0].outputs.size(), 2u);
   EXPECT_EQ(store.attempts().list("r1", "zeta").at(0).exit_code, 3);
   EXPECT_EQ(store.runs().steps("r2")[0].status, StepStatus::pending);
   EXPECT_EQ(store.key_values().find(invocation_kind, "r1"), "ours");
-  EXPECT_FALSE(store.cache().find("k-zeta")) << "its outputs are not here";
+  EXPECT_FALSE(store.cache().find("k-zeta"))
+      << "the outputs of the imported step are not on this machine";
   RunStore empty(elsewhere.path() / "empty");
   empty.import_run(other, "r1");
   EXPECT_EQ(empty.runs().list().size(), 1u);
@@ -114,7 +116,7 @@ TEST_F(RunStoreTest, records_are_read_by_the_next_process) {
   EXPECT_EQ(run->driver.process.started, ProcessId::self().started);
   const auto steps = store.runs().steps("r1");
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[0].name, "zeta") << "in the order in which they were first put";
+  EXPECT_EQ(steps[0].name, "zeta") << "steps are in the order in which they were first recorded";
   EXPECT_EQ(steps[0].status, StepStatus::succeeded);
   EXPECT_EQ(steps[0].message, "müde");
   EXPECT_EQ(steps[0].attempts, 2u);
@@ -147,7 +149,7 @@ TEST_F(RunStoreTest, run_is_found_by_identifier_prefix_and_latest) {
   EXPECT_EQ(store.runs().find("20261121-081500")->pipeline, "exactly a prefix")
       << "the whole identifier wins over a prefix";
   EXPECT_EQ(store.runs().find("latest")->id, "20261121-081500")
-      << "by the order of their coming, not by name";
+      << "the latest run is the last one recorded, not the last by name";
   EXPECT_FALSE(store.runs().find("2027"));
   EXPECT_FALSE(store.runs().find("%"));
   EXPECT_FALSE(store.runs().find("_0261120-000000-000000"));

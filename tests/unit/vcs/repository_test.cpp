@@ -149,7 +149,7 @@ TEST_F(RepositoryTest, damaged_repository_is_not_an_error) {
   const auto without_head = source_state(root.path());
   ASSERT_TRUE(without_head);
   EXPECT_EQ(without_head->commit, "");
-  EXPECT_TRUE(without_head->dirty) << "nothing shows that it is clean";
+  EXPECT_TRUE(without_head->dirty) << "without a commit, the state is not known to be clean";
   write(".git/HEAD", "ref: refs/heads/main\n");
   write(".git/index", "nonsense");
   const auto without_index = source_state(root.path());

@@ -25,7 +25,7 @@ TEST(AnAddress,
   EXPECT_EQ(url({"", "ml", "cn-north-1", {}}), "https://ml.s3.cn-north-1.amazonaws.com.cn/k");
   EXPECT_EQ(url({"", "ml", "eu-central-1", true}), "https://s3.eu-central-1.amazonaws.com/ml/k");
   EXPECT_EQ(url({"", "a.b", "eu-central-1", {}}), "https://s3.eu-central-1.amazonaws.com/a.b/k")
-      << "no certificate has two names before s3";
+      << "a wildcard certificate covers a single label, and this bucket's name has two";
   EXPECT_EQ(url({"http://minio.lab:9000", "ml", "us-east-1", {}}), "http://minio.lab:9000/ml/k");
   EXPECT_EQ(url({"http://minio.lab:9000/", "ml", "us-east-1", false}),
             "http://ml.minio.lab:9000/k");

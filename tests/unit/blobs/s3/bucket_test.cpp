@@ -49,7 +49,7 @@ class ABucketOfAServer : public testing::Test {
     } catch (const S3Error& refusal) {
       return refusal;
     }
-    ADD_FAILURE() << "no refusal";
+    ADD_FAILURE() << "the request was not refused";
     return {0, "", "", {}};
   }
   std::string get(Bucket& bucket, const std::string& key) {
@@ -123,7 +123,7 @@ TEST_F(ABucketOfAServer, is_asked_for_longer_if_the_answer_is_required) {
   asio::steady_timer timer(loop, std::chrono::milliseconds(500));
   timer.async_wait([&](boost::system::error_code) { cancel.stop(core::StopLevel::immediate); });
   EXPECT_THROW(run_task(loop, bucket.find_text("k", &cancel)), core::EnvironmentError);
-  EXPECT_NE(cancel.level(), core::StopLevel::none) << "it has not waited for the server";
+  EXPECT_NE(cancel.level(), core::StopLevel::none) << "the request did not wait for the server";
 }
 
 TEST_F(ABucketOfAServer, continues_a_download_after_a_cut_with_and_without_ranges) {
@@ -376,7 +376,7 @@ TEST_F(ABucketOfAServer, lists_no_more_than_a_gigabyte) {
   Bucket bucket(loop, settings(), hasty);
   try {
     run_task(loop, bucket.list("f/"));
-    ADD_FAILURE() << "no refusal";
+    ADD_FAILURE() << "the request was not refused";
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("it is longer than 1 GiB"));
   }

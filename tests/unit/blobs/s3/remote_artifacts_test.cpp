@@ -86,7 +86,7 @@ TEST_F(DamagedBlob, is_sent_again) {
   EXPECT_EQ(blob(), "text");
   damage();
   send();
-  EXPECT_EQ(blob(), "text") << "though this process has sent it before";
+  EXPECT_EQ(blob(), "text") << "the blob is sent again, though this process has sent it before";
 }
 
 TEST_F(DamagedBlob, is_sent_again_after_a_failed_upload) {
@@ -129,7 +129,7 @@ TEST_F(ArtifactsInABucket, that_pods_have_sent_are_kept_without_a_download) {
   tags["/team/pipe/outputs/a"] = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
   sent.tags = sums;
   EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)))
-      << "what is there may be other content: only a download tells";
+      << "the object may have other content, which only a download shows";
   artifacts.invalidate(to);
   EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
   EXPECT_THAT(server.asked, testing::Not(testing::Contains(testing::StartsWith("GET"))));
@@ -209,7 +209,7 @@ TEST_F(ArtifactsInABucket, are_those_of_a_pod_only_if_it_knows_the_sums_of_their
   checksums["/team/pipe/" + key] = sum_of("ax");
   EXPECT_EQ(compared({2, sums, sum_of("ab")}), Presence::unknown);
   artifacts.invalidate(key);
-  EXPECT_EQ(compared({2, sums, ""}), Presence::absent) << "it is to be replaced";
+  EXPECT_EQ(compared({2, sums, ""}), Presence::absent) << "the object is to be replaced";
 }
 
 TEST_F(ArtifactsInABucket, that_a_pod_writes_itself_are_there_once_their_upload_is_completed) {

@@ -117,7 +117,7 @@ TEST_F(ContainerSpec, a_user_that_the_image_does_not_know_has_a_name_and_an_entr
   EXPECT_EQ(mount("/etc/passwd"), json::parse(R"({"Type": "bind", "Source": "/state/users/1",
                                                   "Target": "/etc/passwd", "ReadOnly": true})"));
   place.elsewhere = true;
-  EXPECT_TRUE(mount("/etc/passwd").is_null()) << "it is copied";
+  EXPECT_TRUE(mount("/etc/passwd").is_null()) << "the file is copied instead of mounted";
   place.elsewhere = false;
   place.passwd.clear();
   EXPECT_TRUE(mount("/etc/passwd").is_null());
@@ -163,7 +163,7 @@ TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_labels_name_them) {
 
 TEST_F(ContainerSpec, gpus_are_counted_for_programs_that_read_numbers) {
   step.settings->resources.gpu_ids = GpuIds::index;
-  EXPECT_FALSE(has("CUDA_VISIBLE_DEVICES=0")) << "it has none";
+  EXPECT_FALSE(has("CUDA_VISIBLE_DEVICES=0")) << "the attempt has no GPUs";
   hold({"GPU-a", "GPU-b"});
   EXPECT_TRUE(has("CUDA_VISIBLE_DEVICES=0,1"));
   step.settings->docker.runtime_environment = {{"CUDA_VISIBLE_DEVICES", "1"}};

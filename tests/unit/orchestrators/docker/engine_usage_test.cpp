@@ -29,7 +29,7 @@ TEST(EngineUsage, is_read_of_control_groups_of_version_1) {
   EXPECT_EQ(usage.system, microseconds(10'000));
   EXPECT_EQ(usage.peak_memory, 1000U);  // Without cached files, with shared memory.
   EXPECT_EQ(usage.read, 150U);
-  EXPECT_FALSE(usage.written) << "what the kernel writes by itself is no group's";
+  EXPECT_FALSE(usage.written) << "the kernel does not attribute its delayed writes to a group";
 }
 
 TEST(EngineUsage, is_read_of_control_groups_of_version_2) {

@@ -26,7 +26,7 @@ TEST(NodeNetwork, that_is_too_small_or_not_known_is_an_error) {
     EXPECT_THROW(addresses_in(subnet, "", 1), core::EnvironmentError) << subnet;
 }
 
-TEST(NodeNetwork, whose_subnet_is_taken_is_told_by_the_words_of_each_engine) {
+TEST(NodeNetwork, whose_subnet_is_taken_is_recognised_by_the_message_of_each_engine) {
   for (const auto* refusal :
        {"Pool overlaps with other one on this address space",
         "invalid pool request: Pool overlaps with other one on this address space",
@@ -71,7 +71,7 @@ TEST(NodeContainer, has_its_rank_and_its_address) {
   EXPECT_THAT(body["Env"], testing::Contains("MASTER_ADDR=10.0.0.2"));
   step.settings->docker.network = "lab";
   EXPECT_FALSE(container_body(attempt, place).contains("NetworkingConfig"))
-      << "it joins the attempt's network afterwards";
+      << "the container joins the attempt's network afterwards";
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ TEST_F(OpenFoldersTest, are_reached_by_no_other_user_of_the_machine) {
     EXPECT_EQ(mode_now(outputs), 0777U);
     EXPECT_EQ(mode_now(attempt), 0700U);
   }
-  EXPECT_EQ(mode_now(outputs), 0755U) << "it may be kept, elsewhere";
+  EXPECT_EQ(mode_now(outputs), 0755U)
+      << "the folder may be kept in another place, which others can reach";
 }
 
 TEST_F(OpenFoldersTest, are_reached_by_a_group_that_shares_the_state) {

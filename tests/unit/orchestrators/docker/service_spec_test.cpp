@@ -87,7 +87,7 @@ TEST_F(ServiceSpecTest, has_the_variables_that_it_names) {
   const auto all = body()["Env"].get<std::vector<std::string>>();
   EXPECT_THAT(all, ElementsAre("A=1", "MODE=fast", "PIPE_INPUT_DATA=/pipe/inputs/data.csv",
                                "TOKEN=hush", "NVIDIA_VISIBLE_DEVICES=void"))
-      << "and sees no GPUs, as its step";
+      << "the service sees no GPUs, because its step has none";
 }
 
 TEST_F(ServiceSpecTest, is_checked_within_its_container) {
@@ -108,10 +108,10 @@ TEST_F(ServiceSpecTest, the_step_is_in_the_network_of_its_services) {
   EXPECT_EQ(network(), place.network);
   EXPECT_EQ(network_body(attempt(), place)["Internal"], false);
   step.settings->docker.network = "none";
-  EXPECT_EQ(network(), place.network) << "which leads nowhere else";
+  EXPECT_EQ(network(), place.network) << "the network of the services leads nowhere else";
   EXPECT_EQ(network_body(attempt(), place)["Internal"], true);
   step.settings->docker.network = "lab";
-  EXPECT_EQ(network(), "lab") << "it joins that of its services afterwards";
+  EXPECT_EQ(network(), "lab") << "the step joins the network of its services afterwards";
   place.network.clear();
   step.settings->docker.network.reset();
   EXPECT_FALSE(container_body(attempt(), place)["HostConfig"].contains("NetworkMode"));

@@ -33,7 +33,7 @@ class ClusterPreflight : public testing::Test {
              node("gpu-1", {{"cpu", "16"}, {"memory", "64Gi"}, {"nvidia.com/gpu", "4"}},
                   {{"pool", "gpu"}, {"nvidia.com/gpu.product", "Tesla-T4"}},
                   {{{"key", "nvidia.com/gpu"}, {"effect", "NoSchedule"}}})};
-    there["/api/v1/namespaces/ml"] = named("ml");
+    objects["/api/v1/namespaces/ml"] = named("ml");
   }
 
   async::Task<> answer(HttpExchange& exchange) {
@@ -57,7 +57,7 @@ class ClusterPreflight : public testing::Test {
       return exchange.answer(403, json{{"reason", "Forbidden"},
                                        {"message", "pods \"pipe-x\" is forbidden: " + pod_refusal}}
                                       .dump());
-    if (there.contains(path)) return exchange.answer(200, there[path].dump());
+    if (objects.contains(path)) return exchange.answer(200, objects[path].dump());
     return exchange.answer(404, R"({"reason": "NotFound", "message": "not found"})");
   }
 
@@ -82,7 +82,7 @@ class ClusterPreflight : public testing::Test {
     return found.obstacles;
   }
   /// As the terminal shows it.
-  std::string told() {
+  std::string findings() {
     const std::string source =
         "name: digits\nsteps:\n  load:\n    command: x\n  train:\n    command: x\n  test:\n    "
         "command: x\n";
@@ -95,11 +95,11 @@ class ClusterPreflight : public testing::Test {
   }
   void expect(const std::string& name) {
     test::expect_golden(
-        told(), std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", name);
+        findings(), std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes", name);
   }
 
   asio::io_context loop;
-  json nodes, there = json::object(), refusal;
+  json nodes, objects = json::object(), refusal;
   std::string forbidden = "none of it", pod_refusal;
   bool may_list_nodes = true;
   std::vector<json> jobs;
@@ -121,8 +121,9 @@ TEST_F(ClusterPreflight, golden_no_node_fits) {
 }
 
 TEST_F(ClusterPreflight, golden_objects_that_are_not_there) {
-  there["/api/v1/namespaces/ml/secrets"] = {{"items", {named("hugging-face"), named("registry")}}};
-  there["/api/v1/namespaces/ml/persistentvolumeclaims/datasets"] = named("datasets");
+  objects["/api/v1/namespaces/ml/secrets"] = {
+      {"items", {named("hugging-face"), named("registry")}}};
+  objects["/api/v1/namespaces/ml/persistentvolumeclaims/datasets"] = named("datasets");
   for (const auto& [name, line] : {std::pair("load", 3u), std::pair("train", 5u)}) {
     auto& own = add(name, line).settings->kubernetes;
     own.env = json::array({"TOKEN=secret/huging-face/token"});
@@ -139,16 +140,16 @@ TEST_F(ClusterPreflight, golden_objects_that_are_not_there) {
 
 TEST_F(ClusterPreflight, queue_is_looked_for_in_the_version_that_the_cluster_serves) {
   const std::string queues = "/apis/kueue.x-k8s.io/v1beta2/namespaces/ml/localqueues";
-  there["/apis/kueue.x-k8s.io"] = {
+  objects["/apis/kueue.x-k8s.io"] = {
       {"preferredVersion", {{"groupVersion", "kueue.x-k8s.io/v1beta2"}}}};
-  there[queues + "/training"] = named("training");
-  there[queues] = {{"items", {named("training")}}};
+  objects[queues + "/training"] = named("training");
+  objects[queues] = {{"items", {named("training")}}};
   auto& step = add("train", 5);
   step.settings->kubernetes.queue_name = "training";
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(findings(), IsEmpty());
   step.settings->kubernetes.queue_name = "trainin";
-  EXPECT_THAT(told(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"),
-                            HasSubstr("did you mean 'training'?")));
+  EXPECT_THAT(findings(), AllOf(HasSubstr("there is no LocalQueue 'trainin'"),
+                                HasSubstr("did you mean 'training'?")));
 }
 
 TEST_F(ClusterPreflight, golden_job_that_the_cluster_refuses) {
@@ -175,20 +176,20 @@ TEST_F(ClusterPreflight, golden_what_has_no_form_on_a_cluster) {
 TEST_F(ClusterPreflight, objects_that_we_may_not_see_are_assumed) {
   may_list_nodes = false;
   add("train", 5).settings->resources.gpu_count = 64;
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(ClusterPreflight, cluster_that_makes_nodes_is_waited_for) {
   auto& step = add("train", 5);
   step.settings->resources.gpu_count = 64;
-  EXPECT_THAT(told(), HasSubstr("no node"));
+  EXPECT_THAT(findings(), HasSubstr("no node"));
   step.settings->kubernetes.autoscaling = true;
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(ClusterPreflight, equal_steps_are_tried_out_once_and_nothing_is_created) {
   for (int i = 0; i < 100; ++i) add("step" + std::to_string(i), 3);
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(findings(), IsEmpty());
   EXPECT_EQ(jobs.size(), 1u);
   EXPECT_THAT(server.asked,
               Contains("POST /apis/batch/v1/namespaces/ml/jobs?dryRun=All&fieldValidation=Strict"));
@@ -213,26 +214,26 @@ TEST_F(ClusterPreflight, webhook_without_support_for_dry_runs_is_not_an_error) {
   refusal = {{"code", 400},
              {"reason", "BadRequest"},
              {"message", "admission webhook \"x\" does not support dry run"}};
-  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_THAT(findings(), IsEmpty());
   refusal = {{"code", 403},
              {"reason", "Forbidden"},
              {"message", "admission webhook \"x\" denied the request: no team label"}};
-  EXPECT_THAT(told(), HasSubstr("denied the request: no team label"));
+  EXPECT_THAT(findings(), HasSubstr("denied the request: no team label"));
 }
 
 TEST_F(ClusterPreflight, reasons_that_admit_no_pod_are_reported_before_the_run_unless_temporary) {
   add("train", 5);
   pod_refusal = "failed quota: q: must specify limits.memory";
-  EXPECT_THAT(told(), AllOf(HasSubstr("step 'train': the cluster does not take its pod"),
-                            HasSubstr("note: pods \"pipe-x\" is forbidden: failed quota"),
-                            HasSubstr("resources: {cpu_count: 1, memory: 2GiB}")));
+  EXPECT_THAT(findings(), AllOf(HasSubstr("step 'train': the cluster does not take its pod"),
+                                HasSubstr("note: pods \"pipe-x\" is forbidden: failed quota"),
+                                HasSubstr("resources: {cpu_count: 1, memory: 2GiB}")));
   EXPECT_THAT(server.asked, Contains("POST /api/v1/namespaces/ml/pods?dryRun=All"));
   pod_refusal = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
-  EXPECT_THAT(told(), HasSubstr("the quota 'q' allows pods=0, and this asks for pods=1"));
+  EXPECT_THAT(findings(), HasSubstr("the quota 'q' allows pods=0, and this asks for pods=1"));
   for (const auto* passing : {"exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
                               "User \"ann\" cannot create resource \"pods\" in API group \"\""}) {
     pod_refusal = passing;
-    EXPECT_THAT(told(), IsEmpty()) << passing;
+    EXPECT_THAT(findings(), IsEmpty()) << passing;
   }
 }
 
@@ -241,14 +242,15 @@ TEST_F(ClusterPreflight, job_that_is_too_large_is_reported_with_its_step) {
   auto& train = add("train", 5);
   for (int i = 0; i < 25; ++i)
     train.parameters["p" + std::to_string(i)] = json(std::string(60'000, 'x'));
-  EXPECT_THAT(told(), AllOf(HasSubstr("step 'train': its Job would take"),
-                            HasSubstr("pass what is long in a file"), Not(HasSubstr("'load'"))));
+  EXPECT_THAT(findings(),
+              AllOf(HasSubstr("step 'train': its Job would take"),
+                    HasSubstr("pass what is long in a file"), Not(HasSubstr("'load'"))));
 }
 
 TEST_F(ClusterPreflight, namespace_that_is_being_deleted_is_not_reported_as_a_missing_permission) {
   add("train", 5);
   forbidden = "jobs";
-  there["/api/v1/namespaces/ml"]["status"]["phase"] = "Terminating";
+  objects["/api/v1/namespaces/ml"]["status"]["phase"] = "Terminating";
   try {
     check();
     FAIL();

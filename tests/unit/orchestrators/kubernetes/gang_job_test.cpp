@@ -120,7 +120,7 @@ TEST_F(IndexedJob, topology_without_a_queue_is_refused) {
   step.settings->kubernetes.topology.preferred = "example.org/rack";
   try {
     job();
-    FAIL() << "it was taken";
+    FAIL() << "the topology was accepted";
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("step 'train' has `kubernetes.topology`, which only Kueue honours"));
@@ -177,7 +177,7 @@ TEST_P(OwnEnd, differs_from_an_end_by_the_gang) {
   first.see(1, row.pod, now);
   first.see(0, pod_of(0, "Failed", 1), now);
   EXPECT_EQ(first.own_end(1, row.pod).has_value(), row.is_own || !row.pod.is_null())
-      << "it was the first, or the other one was";
+      << "an end that was seen before the failure of another pod is the pod's own";
   second.see(0, pod_of(0, "Failed", 1), now);
   second.see(1, row.pod, now);
   const auto own = second.own_end(1, row.pod);

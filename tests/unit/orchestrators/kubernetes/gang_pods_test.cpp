@@ -34,15 +34,15 @@ TEST(GangPods, without_a_node_are_overdue_once_others_have_waited_for_the_patien
   GangPods gang(3, 60s);
   const auto now = GangPods::TimePoint{} + 1h;
   for (unsigned node = 0; node < 3; ++node) gang.see(node, nullptr, now);
-  EXPECT_FALSE(gang.is_overdue(0, now + 1h)) << "nobody holds anything";
+  EXPECT_FALSE(gang.is_overdue(0, now + 1h)) << "no pod holds a node";
   gang.see(1, pod_on("b"), now + 10s);
   gang.see(0, pod_on(""), now + 40s);
   EXPECT_FALSE(gang.is_overdue(0, now + 69s));
   EXPECT_TRUE(gang.is_overdue(0, now + 70s));
-  EXPECT_FALSE(gang.is_overdue(1, now + 70s)) << "it has a node";
+  EXPECT_FALSE(gang.is_overdue(1, now + 70s)) << "this pod has a node";
   gang.see(0, pod_on("a"), now + 65s);
   gang.see(2, pod_on("c"), now + 66s);
-  EXPECT_FALSE(gang.is_overdue(2, now + 1h)) << "all have nodes";
+  EXPECT_FALSE(gang.is_overdue(2, now + 1h)) << "all pods have nodes";
 }
 
 TEST(GangPods, report_what_the_pod_without_a_node_waits_for) {
@@ -131,7 +131,7 @@ TEST(GangPods, of_two_steps_that_need_more_than_all_slots_both_run) {
   int given_back = 0;
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     TwoGangs gangs(seed);
-    EXPECT_TRUE(gangs.run()) << "they wait for each other, seed " << seed;
+    EXPECT_TRUE(gangs.run()) << "the two gangs wait for each other, seed " << seed;
     EXPECT_LE(gangs.max_hold(), TwoGangs::patience) << seed;
     given_back += gangs.given_back();
   }
@@ -147,7 +147,7 @@ TEST(NodeFit, counts_the_pods_that_an_empty_node_takes_at_once) {
   EXPECT_EQ(pods_on(machine, pod("4")), 4u);
   EXPECT_EQ(pods_on(machine, pod("6")), 2u);
   EXPECT_EQ(pods_on(machine, pod("17")), 0u);
-  EXPECT_EQ(pods_on(machine, pod("1")), 5u) << "as many as its kubelet takes";
+  EXPECT_EQ(pods_on(machine, pod("1")), 5u) << "the node takes as many pods as its kubelet allows";
 }
 
 }  // namespace

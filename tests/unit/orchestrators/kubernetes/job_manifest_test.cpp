@@ -141,7 +141,7 @@ TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else)
   const auto text = job().dump();
   EXPECT_EQ(text.find("Amz"), text.npos);
   EXPECT_EQ(text.find("hostPath"), text.npos);
-  EXPECT_EQ(text.find("/state"), text.npos) << "no path of this machine";
+  EXPECT_EQ(text.find("/state"), text.npos) << "the manifest has no path of this machine";
   const auto mounts = container()["volumeMounts"];
   EXPECT_FALSE(mounts.empty());
   for (const auto& mount : mounts)
@@ -168,10 +168,11 @@ TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time
   };
   const auto pod = job_with("1a2b"), none = job_with("");
   EXPECT_TRUE(sees_it(pod["containers"][0]));
-  EXPECT_TRUE(sees_it(pod["initContainers"][0])) << "which restores it";
+  EXPECT_TRUE(sees_it(pod["initContainers"][0])) << "the init container restores the checkpoint";
   EXPECT_THAT(pod["containers"][0]["command"].dump(), HasSubstr("--checkpoint"));
   EXPECT_GT(pod["terminationGracePeriodSeconds"], none["terminationGracePeriodSeconds"]);
-  EXPECT_TRUE(sees_it(none["containers"][0])) << "it ends with the attempt";
+  EXPECT_TRUE(sees_it(none["containers"][0]))
+      << "without a bucket, the checkpoint ends with the attempt";
   EXPECT_FALSE(sees_it(none["initContainers"][0]));
   EXPECT_THAT(none["containers"][0]["command"].dump(), Not(HasSubstr("--checkpoint")));
 }

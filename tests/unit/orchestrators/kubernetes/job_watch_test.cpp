@@ -191,7 +191,8 @@ TEST(JobWatch, services_have_their_time_to_be_ready_however_long_their_checks_ta
   EXPECT_EQ(watch.next(view, start).kind, Kind::wait);
   EXPECT_TRUE(watch.next(view, start + 29s).is_timed);
   view.has_begun = true;
-  EXPECT_EQ(watch.next(view, start + 24h).kind, Kind::wait) << "they were ready";
+  EXPECT_EQ(watch.next(view, start + 24h).kind, Kind::wait)
+      << "the services were ready before the step began";
   view.has_begun = false;
   EXPECT_EQ(watch.next(view, start + 25h).kind, Kind::wait);
   const auto late = watch.next(view, start + 25h + 30s);
@@ -209,11 +210,12 @@ TEST(JobWatch, stopped_pod_is_waited_for_until_its_time_is_over) {
   view.output_ended = true;
   EXPECT_EQ(watch.next(view, start + 40s).kind, Kind::end) << "the agent is its last process";
   view.output_ended = false;
-  EXPECT_EQ(watch.next(view, start + 41s).kind, Kind::end) << "its node is lost";
+  EXPECT_EQ(watch.next(view, start + 41s).kind, Kind::end) << "the pod's node is lost";
   view.wanted = StopLevel::immediate;
   EXPECT_EQ(watch.next(view, start + 41s).level, StopLevel::immediate);
-  EXPECT_EQ(watch.next(view, start + 51s).kind, Kind::wait) << "from the second request on";
-  EXPECT_EQ(watch.next(view, start + 52s).kind, Kind::end) << "it was stopped at once";
+  EXPECT_EQ(watch.next(view, start + 51s).kind, Kind::wait)
+      << "the time limit counts from the second request";
+  EXPECT_EQ(watch.next(view, start + 52s).kind, Kind::end) << "the pod was stopped at once";
 }
 
 TEST(JobWatch, stop_at_once_ends_without_news_of_the_pod) {

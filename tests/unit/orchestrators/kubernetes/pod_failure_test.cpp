@@ -187,11 +187,11 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_time_limit) {
   EXPECT_EQ(state.waits_for, "");
   EXPECT_EQ(state.failure->message,
             "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
-  state = job_status_of({{"metadata", {{"name", "j"}}}});
+  state = pod_state_of_job({{"metadata", {{"name", "j"}}}});
   EXPECT_EQ(state.failure->message, "its Job j got no pod within 10m00s");
-  state = job_status_of({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
+  state = pod_state_of_job({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
   EXPECT_EQ(state.limit, std::chrono::seconds(5));
-  state = job_status_of({{"spec", {{"suspend", true}}}});
+  state = pod_state_of_job({{"spec", {{"suspend", true}}}});
   EXPECT_FALSE(state.failure);
   EXPECT_THAT(state.waits_for, HasSubstr("suspended"));
 }
@@ -240,7 +240,7 @@ TEST(PodState, deletion_without_a_reason_is_explained_by_events) {
       {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
   EXPECT_FALSE(is_unexplained(explained_itself));
   explained_itself["status"]["conditions"][0]["reason"] = "DeletionByTaintManager";
-  EXPECT_TRUE(is_unexplained(explained_itself)) << "by which taint, it does not say";
+  EXPECT_TRUE(is_unexplained(explained_itself)) << "the condition does not name the taint";
 }
 
 /// The step's container only says that it waits.

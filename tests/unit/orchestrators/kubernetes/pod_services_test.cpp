@@ -79,7 +79,7 @@ TEST_F(PodServices, that_have_the_same_port_are_refused) {
   step.services["other"] = {.image = "postgres:15", .ready = {.port = 5432}};
   try {
     pod();
-    FAIL() << "they share the pod's network";
+    FAIL() << "the two services share the pod's network, and were accepted";
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("step 'ask': the services 'db' and 'other' have the same "
                                         "port 5432"));
@@ -119,7 +119,8 @@ TEST_F(PodServices, read_the_steps_files_and_cannot_gain_rights) {
   place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   EXPECT_THAT(mounted(), IsSupersetOf({"/pipe/code", "/pipe/inputs", "/pipe/bin"}));
-  EXPECT_THAT(mounted(), Not(Contains("/pipe/collect"))) << "which has addresses with rights";
+  EXPECT_THAT(mounted(), Not(Contains("/pipe/collect")))
+      << "that folder has addresses with access rights";
   EXPECT_EQ(service()["startupProbe"]["exec"]["command"][0], "/pipe/bin/agent");
 }
 

@@ -115,7 +115,7 @@ TEST_F(StagedOutputs, that_are_damaged_are_lost_unless_this_machine_has_them) {
   server.asked.clear();
   EXPECT_NO_THROW(files.see_damage(made, digest));
   run_task(loop, files.stage_in(made));
-  EXPECT_THAT(server.asked, Contains("PUT /team/pipe/" + key)) << "it is uploaded again";
+  EXPECT_THAT(server.asked, Contains("PUT /team/pipe/" + key)) << "the output is uploaded again";
   attempt.inputs.at(0).elsewhere = model::Elsewhere{.bytes = content.size()};
   auto lost = attempt.attempt();
   EXPECT_THROW(files.see_damage(lost, digest), LostInput);

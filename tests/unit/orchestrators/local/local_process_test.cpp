@@ -343,7 +343,8 @@ TEST_F(Local, a_loop_may_end_while_memory_is_sampled) {
 }
 
 TEST_F(Local, step_over_its_memory_limit_fails_with_this_reason) {
-  if (!orchestrator->capabilities().memory_limits) GTEST_SKIP() << "no control groups to be had";
+  if (!orchestrator->capabilities().memory_limits)
+    GTEST_SKIP() << "this machine has no usable control groups";
   AttemptBuilder step(shell("head -c 200000000 /dev/zero | tail | wc -c"));
   step.step.settings->resources.memory = 32 << 20;
   auto result = run(step);
@@ -359,7 +360,7 @@ TEST_F(Local, step_over_its_memory_limit_fails_with_this_reason) {
 
 TEST_F(Local, step_within_its_limits_succeeds_and_its_group_is_removed) {
   auto groups = find_control_groups();
-  if (groups.memory.empty()) GTEST_SKIP() << "no control groups to be had";
+  if (groups.memory.empty()) GTEST_SKIP() << "this machine has no usable control groups";
   AttemptBuilder step(program({"true"}));
   step.step.settings->resources.memory = 64 << 20;
   step.step.settings->resources.cpu_count = 0.5;

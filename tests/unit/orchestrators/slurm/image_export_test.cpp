@@ -38,7 +38,7 @@ TEST_F(ExportedBefore, is_exported_again_by_the_driver_that_resumes_the_run) {
   const orchestrators::slurm::ExportedImage image{"sha256:0123456789abcdef", "", "r1", "me"};
   run_task(loop_, orchestrators::slurm::export_image(api, image, tar, cancel));
   EXPECT_EQ(core::read_file(tar), "the files");
-  EXPECT_EQ(containers_, 0) << "it has removed the container";
+  EXPECT_EQ(containers_, 0) << "the export has removed its container";
 }
 
 }  // namespace

@@ -449,7 +449,7 @@ TEST(SlurmTexts, processes_share_the_gpus_that_slurm_has_given_their_node) {
   attempt.process = NodeProcess{.node = 1, .nodes = 2, .addresses = &addresses};
   StringMap variables{{"CUDA_VISIBLE_DEVICES", gpus_mark}};
   add_gang_variables(attempt, variables);
-  EXPECT_EQ(variables.size(), 1u) << "it has no agents";
+  EXPECT_EQ(variables.size(), 1u) << "the step has no agents";
   addresses.has_agents = true;
   addresses.secret = "s";
   add_gang_variables(attempt, variables);

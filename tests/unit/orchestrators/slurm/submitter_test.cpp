@@ -41,21 +41,21 @@ struct SubmissionTold : testing::Test {
                           .options = {},
                           .script = "true",
                           .is_stopped = [] { return false; },
-                          .on_delay = [this](const std::string& why) { told.push_back(why); }};
+                          .on_delay = [this](const std::string& why) { delays.push_back(why); }};
     return run_task(loop, submitter.submit(std::move(submission)));
   }
   core::TemporaryFolder folder;
-  std::vector<std::string> told;
+  std::vector<std::string> delays;
 };
 
 TEST_F(SubmissionTold, a_long_submission_is_reported_with_its_reason) {
   EXPECT_EQ(submit(std::chrono::milliseconds(0)).id, "7");
-  EXPECT_THAT(told, testing::ElementsAre("sbatch failed: Unable to contact"));
+  EXPECT_THAT(delays, testing::ElementsAre("sbatch failed: Unable to contact"));
 }
 
 TEST_F(SubmissionTold, a_short_silence_is_not_reported) {
   EXPECT_EQ(submit(std::chrono::hours(1)).id, "7");
-  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_THAT(delays, testing::IsEmpty());
 }
 
 TEST(Submitter, a_percent_sign_in_a_path_is_not_a_pattern_of_slurms) {

@@ -71,7 +71,7 @@ TEST_F(GroupUsageTest, groups_of_version_1_have_their_usage) {
   EXPECT_EQ(first.system, microseconds(1000));
   EXPECT_EQ(first.peak_memory, 4000u);
   EXPECT_EQ(first.read, 100u);
-  EXPECT_FALSE(first.written) << "what the kernel writes by itself is no group's";
+  EXPECT_FALSE(first.written) << "the kernel does not attribute its delayed writes to a group";
   write("memory" + below + "memory.stat", "total_cache 100\n");
   usage.sample();
   write("memory" + below + "memory.stat", "total_cache 8000\n");
@@ -87,7 +87,8 @@ TEST_F(GroupUsageTest, bytes_that_the_kernel_does_not_count_are_not_known) {
   EXPECT_FALSE(GroupUsage(folders).read().read);
   EXPECT_FALSE(GroupUsage(folders).read().written);
   write("blkio" + file, "8:0 Read 100\n8:0 Write 7\nTotal 107\n");
-  EXPECT_EQ(GroupUsage(folders).read().read, 0U) << "it counts, and the group has used no disk";
+  EXPECT_EQ(GroupUsage(folders).read().read, 0U)
+      << "the kernel counts bytes, and the group has used no disk";
 }
 
 }  // namespace

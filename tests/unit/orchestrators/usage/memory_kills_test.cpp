@@ -32,8 +32,8 @@ TEST_F(MemoryKillsTest, each_is_attributed_once) {
   const auto one = kills(), two = kills(), other = kills();
   kernel_says("oom_kill 6\n");
   EXPECT_TRUE(one.take());
-  EXPECT_TRUE(two.take()) << "two were killed at once";
-  EXPECT_FALSE(other.take()) << "what else died by SIGKILL, died of something else";
+  EXPECT_TRUE(two.take()) << "two processes were killed at once";
+  EXPECT_FALSE(other.take()) << "further processes that died of SIGKILL were not killed for memory";
   EXPECT_FALSE(kills().take());
 }
 

@@ -180,7 +180,8 @@ TEST(TreeMemory, known_processes_are_followed_while_others_come_and_go) {
   proc.put(7, "8 9 ", {.data = 2000, .files = 800, .data_in_common = 200});
   proc.put(9, "", {.data = 40, .data_in_common = 2200});
   tree.sample();
-  EXPECT_EQ(tree.peak(), (2000U + 200 + 800) * 1024) << "what a new one has in common is not known";
+  EXPECT_EQ(tree.peak(), (2000U + 200 + 800) * 1024)
+      << "the shared pages of a new process are not known yet";
 }
 
 TEST(TreeMemory, that_grows_between_two_reads_of_shares_counts) {
