@@ -7,7 +7,7 @@ std::optional<std::size_t> StepsInProgress::queue_of(const StepSpec& step) {
     return std::nullopt;
   constexpr unsigned soon = 500;  // They look for results elsewhere, and prepare environments.
   const auto& capabilities = routes_.capabilities_of(step);
-  const auto name = capabilities.name + " " + (step.instance ? step.instance->of : std::string());
+  const auto name = capabilities.name + " " + (step.instance ? *step.instance->of : std::string());
   const auto [found, is_new] = numbers_.try_emplace(name, queues_.size());
   if (is_new) queues_.push_back({slots_.of(capabilities).count() + soon});
   return found->second;
