@@ -205,7 +205,7 @@ struct ProgramStep {
 /// Identifies one of the instances that `matrix` makes of a step.
 struct InstanceSpec {
   /// The name that the instances share.
-  std::string of = {};
+  RareText of = {};
   /// The value of each axis, in order; also among the parameters.
   std::vector<std::pair<std::string, Json>> values = {};
   /// The axes whose values a step of the run has made, each with the output that holds them.

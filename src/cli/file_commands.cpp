@@ -34,7 +34,7 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     const bool is_sibling =
-        before && before->instance && step.instance && before->instance->of == step.instance->of;
+        before && before->instance && step.instance && *before->instance->of == *step.instance->of;
     before = &step;
     if (is_sibling) continue;  // The instances of a matrix share all of this.
     errors.attempt(step, [&] { resolver.code_of(step); });
@@ -116,7 +116,7 @@ std::vector<const StepSpec*> steps_with_nodes(const std::vector<const StepSpec*>
   std::vector<const StepSpec*> found;
   std::set<std::string> matrices;
   for (const auto* step : steps)
-    if (step->nodes && (!step->instance || matrices.insert(step->instance->of).second))
+    if (step->nodes && (!step->instance || matrices.insert(*step->instance->of).second))
       found.push_back(step);
   return found;
 }

@@ -91,7 +91,7 @@ std::string render(const Context& context, driver::Session& session,
   std::map<StepPlan::Action, std::size_t> counts;
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
-    if (step.instance && !step.repeat) ++instances[step.instance->of];
+    if (step.instance && !step.repeat) ++instances[*step.instance->of];
   for (const auto& plan : plans)
     if ((plan.spec->matrix || plan.spec->repeat) && plan.spec->name != plan.step)
       ++instances[std::string(model::base_name(plan.step))];

@@ -138,7 +138,7 @@ std::optional<std::string_view> shell_sign(const Command& command) {
 
 /// Returns true if both steps are instances of one step, for which findings are the same.
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
-  return before && before->instance && step.instance && before->instance->of == step.instance->of;
+  return before && before->instance && step.instance && *before->instance->of == *step.instance->of;
 }
 
 /// Linux: an argument, and a variable with its name, have at most 128 KiB with the final zero.

@@ -149,7 +149,7 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
   for (unsigned i = 0; i < pipeline.steps().size(); ++i)
     numbers.emplace(pipeline.steps()[i].options.name, i);
   for (auto& step : spec.steps) {
-    const auto number = numbers.at(step.instance ? step.instance->of : step.name);
+    const auto number = numbers.at(step.instance ? *step.instance->of : step.name);
     const auto& declaration = pipeline.steps()[number];
     finish(step, declaration);
     if (checked.insert(number).second)

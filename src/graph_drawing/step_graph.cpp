@@ -10,7 +10,7 @@ namespace pipeline::graph_drawing {
 namespace {
 
 const std::string& node_name(const StepSpec& step) {
-  return step.instance ? step.instance->of : step.name;
+  return step.instance ? *step.instance->of : step.name;
 }
 
 unsigned rounds_of(const StepSpec& step, const PipelineSpec& pipeline) {

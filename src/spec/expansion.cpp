@@ -290,11 +290,12 @@ class Expansion {
 
   void add_instances(const ReadStep& step, const std::vector<std::string>& names,
                      std::vector<StepSpec>& all) {
+    const RareText of = step.spec.name;  // The instances share it.
     for (std::size_t k = 0; k < names.size(); ++k) {
       const Row& row = step.matrix->instances[k];
       StepSpec& spec = all.emplace_back(step.spec);
       spec.name = names[k];
-      spec.instance = InstanceSpec{.of = step.spec.name};
+      spec.instance = InstanceSpec{.of = of};
       for (std::size_t i = 0; i < row.size(); ++i)
         spec.instance->values.emplace_back(step.matrix->axes[i], row[i]);
       for (const auto& [axis, value] : spec.instance->values) {
@@ -466,6 +467,7 @@ class Expansion {
       if (const auto* steps =
               picked(step, after_[i], row, k, step.after[i].selector, step.after[i].span))
         for (const auto other : *steps) after.push_back(name_of(after_[i]->target, other));
+    after.shrink_to_fit();  // One may name 100,000 instances.
     spec.after = std::move(after);
   }
 

@@ -385,7 +385,7 @@ std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
                   merged.changes);
     }
     step.settings = merged.after;
-    const auto& name = step.instance ? step.instance->of : step.name;
+    const auto& name = step.instance ? *step.instance->of : step.name;
     for (const auto& change : merged.changes) {
       auto place = std::ranges::find(changes, change, &std::pair<std::string, Strings>::first);
       if (place == changes.end()) place = changes.insert(changes.end(), {change, {}});

@@ -72,15 +72,18 @@ std::optional<StepRecord> Lineage::producer(const core::Digest& artifact,
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
-void Lineage::record_gather(const core::Digest& input, const std::vector<GatheredPiece>& pieces) {
-  // The text of 100,000 pieces is large, so there is one of it.
+std::string gathered_text(const std::vector<GatheredPiece>& pieces) {
   std::size_t size = 0;
   for (const auto& piece : pieces) size += digits + 1 + piece.step.size();
   std::string text;
   text.reserve(size);
   for (const auto& piece : pieces) text += piece.artifact.hex();
   for (const auto& piece : pieces) text.append("\n").append(piece.step);
-  key_values_.put(gathered_kind, input.hex(), text);
+  return text;
+}
+
+void Lineage::record_gather(const core::Digest& input, std::string_view pieces) {
+  key_values_.put(gathered_kind, input.hex(), pieces);
 }
 
 std::vector<GatheredPiece> Lineage::gathered(const core::Digest& input) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,6 +24,9 @@ struct GatheredPiece {
   core::Digest artifact;
   std::string step;  ///< The step that produced it; empty if not recorded.
 };
+
+/// Returns the pieces as Lineage::record_gather() takes them: the text takes little memory.
+std::string gathered_text(const std::vector<GatheredPiece>& pieces);
 
 /// The artifacts that a step's matrix takes its values from, by axis.
 using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
@@ -56,7 +60,8 @@ class Lineage {
   std::vector<StepRecord> consumers(const core::Digest& artifact);
 
   /// Records the artifacts of a gathered input. @param input the digest that stands for it in keys
-  void record_gather(const core::Digest& input, const std::vector<GatheredPiece>& pieces);
+  /// @param pieces as gathered_text() returns them
+  void record_gather(const core::Digest& input, std::string_view pieces);
   /// Returns the artifacts of a gathered input, in order; none if the input is not known.
   std::vector<GatheredPiece> gathered(const core::Digest& input);
   /// Records which artifacts the matrix of the step with this key takes values from.

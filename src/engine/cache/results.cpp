@@ -21,7 +21,7 @@ std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const
   const bool may_be_of_others = may_be_reused(step);
   if (!has_any_ || (!may_be_of_others && !options_.resume)) return std::nullopt;
   // The user asks for this step's outputs: temporary ones that were removed count as missing.
-  const bool is_asked_for = options_.only_step == (step.instance ? step.instance->of : step.name);
+  const bool is_asked_for = options_.only_step == (step.instance ? *step.instance->of : step.name);
   auto entry = keys_.success_of(step, key, is_asked_for);
   const bool is_own = entry && entry->run == options_.run_id;
   if (entry && !is_own && (!may_be_of_others || is_too_old(step, *entry))) entry.reset();

@@ -61,7 +61,7 @@ const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
   auto found = demands_.find(step.name);
   if (found == demands_.end() && step.instance)
-    found = demands_.find(step.instance->of);  // The instance was made after the check.
+    found = demands_.find(*step.instance->of);  // The instance was made after the check.
   return found == demands_.end() ? none : found->second;
 }
 

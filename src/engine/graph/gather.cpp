@@ -42,7 +42,8 @@ std::string GatheredFolder::index() const {
                               {"file", output ? nlohmann::json(file_of(i)) : nlohmann::json()}};
     text.append(i == 0 ? "\n" : ",\n").append(line.dump());
   }
-  return text.append("\n]\n");
+  text += "\n]\n";
+  return text;
 }
 
 core::Digest GatheredFolder::digest() const {
@@ -74,7 +75,8 @@ InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs) {
   for (const auto& input : step.inputs) {
     if (!input.gathered) continue;
     const GatheredFolder folder(input, outputs);
-    origins.gathered.emplace_back(folder.digest(), folder.artifacts());
+    const auto digest = folder.digest();  // First, because the index and the artifacts are large.
+    origins.gathered.emplace_back(digest, store::gathered_text(folder.artifacts()));
   }
   if (step.instance)
     for (const auto& [axis, source] : step.instance->taken)

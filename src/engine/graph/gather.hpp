@@ -51,8 +51,8 @@ class GatheredFolder {
   std::vector<MadeOutput> made_;  ///< In order. Without an output where that is missing.
 };
 
-/// A gathered input: its digest in the step's key, and its artifacts.
-using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
+/// A gathered input: its digest in the step's key, and its artifacts as store::gathered_text().
+using GatheredInput = std::pair<core::Digest, std::string>;
 
 /// The artifacts behind a step's inputs which its key does not name one by one.
 struct InputOrigins {

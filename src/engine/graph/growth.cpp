@@ -103,17 +103,18 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
                            "let one step gather them, and take its output");
   std::vector<StepSpec> all;
   all.reserve(rows_.size());
-  for (std::size_t k = 0; k < rows_.size(); ++k) all.push_back(instance(step, k));
+  StepSpec base = step;  // The instances share its texts.
+  base.matrix.reset();
+  if (!base.instance)
+    base.instance = InstanceSpec{.of = step.name};  // The step may belong to a round.
+  for (std::size_t k = 0; k < rows_.size(); ++k) all.push_back(instance(base, k));
   return all;
 }
 
 /// Returns the instance of the step for the k-th combination, from 0.
 StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
-  made.matrix.reset();
   made.name = names_.at(step.name)[k];
-  if (!made.instance)
-    made.instance = InstanceSpec{.of = step.name};  // The step may belong to a round.
   replace_sources(made);
   for (auto& input : made.inputs)
     for (auto& source : input.sources)

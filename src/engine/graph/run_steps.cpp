@@ -16,8 +16,7 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
       states_(selected_.size()) {
   specs_.reserve(size());
   for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
-  position_.reserve(size());
-  for (model::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
+  position_.update();
   // In this order, steps become instances after the steps that they need.
   note_dynamic(*graph_.topological_order());
   if (!dynamic_.empty())
@@ -213,9 +212,9 @@ void RunSteps::append(std::vector<StepSpec> made) {
   states_.resize(size() + made.size());
   for (auto& step : made) {
     made_.push_back(std::move(step));
-    position_.emplace(made_.back().name, static_cast<model::StepIndex>(specs_.size()));
     specs_.push_back(&made_.back());
   }
+  position_.update();
 }
 
 /// Returns the dependencies of the steps from `first` on, which have just been made.

@@ -7,7 +7,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "engine/graph/gather.hpp"
 #include "engine/graph/growth.hpp"
 #include "engine/graph/rounds.hpp"
+#include "engine/graph/step_names.hpp"
 #include "engine/types.hpp"
 #include "model/graph.hpp"
 
@@ -132,7 +132,7 @@ class RunSteps {
   std::vector<const StepSpec*> specs_;
   /// The instances, and the steps that gather them, at stable addresses.
   std::deque<StepSpec> made_;
-  std::unordered_map<std::string_view, model::StepIndex> position_;
+  StepNames position_{specs_};
   /// The steps of each matrix whose values are not known yet.
   std::vector<std::vector<model::StepIndex>> dynamic_;
   /// For a step with such a matrix, the steps that gather its outputs.

@@ -30,7 +30,7 @@ std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
 
 /// Returns true if the step, or the step that it is an instance of, is one of forced_steps().
 inline bool is_forced(const std::set<std::string_view>& forced, const StepSpec& step) {
-  return forced.contains(step.name) || (step.instance && forced.contains(step.instance->of));
+  return forced.contains(step.name) || (step.instance && forced.contains(*step.instance->of));
 }
 
 /// Returns for each of `selected` the positions in `selected` of the steps that it depends on. A

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 namespace {
 
 /// Returns the name of the step, or of the step that it is an instance of.
-std::string base_of(const StepSpec& step) { return step.instance ? step.instance->of : step.name; }
+std::string base_of(const StepSpec& step) { return step.instance ? *step.instance->of : step.name; }
 
 /// Returns the number of processes of a step with nodes. Returns nothing for a step without nodes,
 /// and for one with a process for each GPU that takes all GPUs, however many there are.

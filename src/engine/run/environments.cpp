@@ -9,16 +9,16 @@ namespace pipeline::engine {
 
 Environments::Environments(const RunContext& context, std::size_t steps,
                            std::function<void(model::StepIndex)> on_failure)
-    : context_(context), on_failure_(std::move(on_failure)), states_(steps) {}
+    : context_(context), on_failure_(std::move(on_failure)), ready_(steps) {}
 
 void Environments::begin(model::StepIndex i, const StepSpec& step) {
-  states_[i].prepared = std::make_unique<async::Gate>(context_.executor);
+  preparations_[i].ended = std::make_unique<async::Gate>(context_.executor);
   context_.tasks.spawn(prepare(i, step));
 }
 
 /// Prepares the environment. Keeps an exception for prepared() and rethrow().
 async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
-  auto& state = states_[i];
+  auto& preparation = preparations_.at(i);
   auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;
   try {
     auto& orchestrator = context_.services.routes.of(step);
@@ -27,10 +27,10 @@ async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
       environment = co_await shared_environment(orchestrator, step, std::move(environment));
     keep(i, std::move(environment));
   } catch (...) {
-    state.error = std::current_exception();
-    state.was_stopped = stop.level() != core::StopLevel::none;
+    preparation.error = std::current_exception();
+    preparation.was_stopped = stop.level() != core::StopLevel::none;
   }
-  state.prepared->open();
+  preparation.ended->open();
   if (has_failed(i)) on_failure_(i);
 }
 
@@ -41,7 +41,7 @@ void Environments::stop_all(core::StopLevel level) {
 
 void Environments::keep(model::StepIndex i, orchestrators::Environment environment) {
   const auto [kept, is_new] = distinct_.insert(std::move(environment));
-  states_[i].environment = &*kept;
+  ready_[i] = &*kept;
   if (!is_new || kept->requirements.empty()) return;
   auto& values = context_.services.store.key_values();
   const auto text = core::joined(kept->requirements, "\n");
@@ -55,27 +55,32 @@ void Environments::set(model::StepIndex i, orchestrators::Environment environmen
 
 const orchestrators::Environment& Environments::of(model::StepIndex i) const {
   static const orchestrators::Environment none;
-  return states_[i].environment ? *states_[i].environment : none;
+  return ready_[i] ? *ready_[i] : none;
 }
 
 async::Task<> Environments::prepared(model::StepIndex i) {
-  if (states_[i].prepared) co_await states_[i].prepared->wait();
+  const auto found = preparations_.find(i);
+  if (found != preparations_.end()) co_await found->second.ended->wait();
   rethrow(i);
 }
 
 void Environments::rearm() {
   stop_.rearm();
-  for (auto& state : states_)
-    if (state.was_stopped) state = {};
+  std::erase_if(preparations_, [this](const auto& each) {
+    if (each.second.was_stopped) ready_[each.first] = nullptr;
+    return each.second.was_stopped;
+  });
 }
 
 void Environments::rethrow() const {
-  for (const auto& state : states_)
-    if (state.error) std::rethrow_exception(state.error);
+  for (const auto& [i, preparation] : preparations_)
+    if (preparation.error) std::rethrow_exception(preparation.error);
 }
 
 void Environments::rethrow(model::StepIndex i) const {
-  if (states_[i].error) std::rethrow_exception(states_[i].error);
+  const auto found = preparations_.find(i);
+  if (found != preparations_.end() && found->second.error)
+    std::rethrow_exception(found->second.error);
 }
 
 }  // namespace pipeline::engine

@@ -3,9 +3,9 @@
 /// most once: when its step starts, or while earlier steps run.
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,7 +26,7 @@ class Environments {
   Environments(const RunContext& context, std::size_t steps,
                std::function<void(model::StepIndex)> on_failure);
 
-  bool is_begun(model::StepIndex i) const { return states_[i].prepared || states_[i].environment; }
+  bool is_begun(model::StepIndex i) const { return ready_[i] || preparations_.contains(i); }
   /// Begins to prepare the step's environment. Called at most once for each step, except after
   /// set() or rearm().
   void begin(model::StepIndex i, const StepSpec& step);
@@ -37,7 +37,7 @@ class Environments {
   /// Returns the environment of a step that has one, else an empty one.
   const orchestrators::Environment& of(model::StepIndex i) const;
   /// Makes room for more steps. @param steps number of all steps
-  void grow(std::size_t steps) { states_.resize(steps); }
+  void grow(std::size_t steps) { ready_.resize(steps); }
   /// Stops preparations in progress, except those of steps with a `run_on`.
   void stop(core::StopLevel level) { stop_.stop(level); }
   /// Stops all preparations in progress.
@@ -49,12 +49,14 @@ class Environments {
   /// Throws the exception of this step's preparation, if it failed.
   void rethrow(model::StepIndex i) const;
   /// Returns true if the preparation has failed, and was not stopped.
-  bool has_failed(model::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
+  bool has_failed(model::StepIndex i) const {
+    const auto found = preparations_.find(i);
+    return found != preparations_.end() && found->second.error && !found->second.was_stopped;
+  }
 
  private:
-  struct State {
-    std::unique_ptr<async::Gate> prepared;                    ///< Created when preparation begins.
-    const orchestrators::Environment* environment = nullptr;  ///< In `distinct_`, once it is ready.
+  struct Preparation {
+    std::unique_ptr<async::Gate> ended;
     std::exception_ptr error;
     bool was_stopped = false;  ///< The error was caused by stop().
   };
@@ -66,7 +68,10 @@ class Environments {
   std::function<void(model::StepIndex)> on_failure_;
   core::CancelSource stop_, final_stop_;           ///< The second one is for steps with a `run_on`.
   std::set<orchestrators::Environment> distinct_;  ///< Most steps of a large run share one.
-  std::deque<State> states_;                       ///< References to them stay valid.
+  /// For each step its environment in `distinct_`; null: it is not ready.
+  std::vector<const orchestrators::Environment*> ready_;
+  /// Few steps of a large run have one: the others find their environment ready.
+  std::map<model::StepIndex, Preparation> preparations_;
 };
 
 }  // namespace pipeline::engine

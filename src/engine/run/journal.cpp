@@ -227,8 +227,8 @@ void Journal::announce_start(const std::vector<const StepSpec*>& steps) {
   std::map<std::string_view, std::size_t> places;
   for (const auto* step : steps) {
     if (!step->instance) continue;
-    const auto [place, is_new] = places.emplace(step->instance->of, event.instances.size());
-    if (is_new) event.instances.emplace_back(step->instance->of, 0);
+    const auto [place, is_new] = places.emplace(*step->instance->of, event.instances.size());
+    if (is_new) event.instances.emplace_back(*step->instance->of, 0);
     ++event.instances[place->second].second;
   }
   events_.emit(event);

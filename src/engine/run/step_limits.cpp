@@ -20,7 +20,7 @@ async::Task<HeldUnits> StepLimits::acquire(const StepSpec& step, std::size_t ran
                                            core::CancelSource& stop) {
   HeldUnits held;
   if (step.max_parallel && step.instance) {
-    auto& places = places_.try_emplace(step.instance->of, step.max_parallel).first->second;
+    auto& places = places_.try_emplace(*step.instance->of, step.max_parallel).first->second;
     co_await places.acquire(rank);
     held.place = std::make_unique<async::Permit>(places);
   }

@@ -8,7 +8,7 @@ std::optional<std::size_t> StepsInProgress::queue_of(const StepSpec& step) {
   /// Number of steps that look for results elsewhere and prepare environments.
   constexpr unsigned soon = 500;
   const auto& capabilities = routes_.capabilities_of(step);
-  const auto name = capabilities.name + " " + (step.instance ? step.instance->of : std::string());
+  const auto name = capabilities.name + " " + (step.instance ? *step.instance->of : std::string());
   const auto [found, is_new] = numbers_.try_emplace(name, queues_.size());
   if (is_new) queues_.push_back({slots_.of(capabilities).count() + soon});
   return found->second;

@@ -132,7 +132,7 @@ class LockedImages : public PodImages {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
     // An instance that a run makes of a step has the step's image.
     if (step.instance)
-      if (const auto found = lock_.find(step.instance->of); found != lock_.end())
+      if (const auto found = lock_.find(*step.instance->of); found != lock_.end())
         return found->second;
     throw core::EnvironmentError("the step '" + step.name +
                                  "' has no recorded image: the pipeline did not have the step when "

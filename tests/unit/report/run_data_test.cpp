@@ -92,7 +92,8 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
                            .status = StepStatus::succeeded,
                            .parameters = "{}",
                            .outputs = {{"model", "model", digest, false, 4}}});
-  store.lineage().record_gather(gather, {{same, {}}, {other, {}}, {same, {}}});
+  store.lineage().record_gather(gather,
+                                store::gathered_text({{same, {}}, {other, {}}, {same, {}}}));
   for (const std::string name : {"best", "worst"}) {
     store.runs().put_step({.run = "r1",
                            .name = name,

@@ -48,7 +48,7 @@ TEST(Matrix, makes_a_step_of_every_combination) {
   EXPECT_THAT(names_of(pipeline), ElementsAre("train.c-0.1.kernel-rbf", "train.c-0.1.kernel-linear",
                                               "train.c-1.kernel-rbf", "train.c-1.kernel-linear"));
   const auto& second = pipeline.steps[1];
-  EXPECT_EQ(second.instance->of, "train");
+  EXPECT_EQ(*second.instance->of, "train");
   EXPECT_THAT(second.instance->values, ElementsAre(std::pair("c", nlohmann::json(0.1)),
                                                    std::pair("kernel", nlohmann::json("linear"))));
   EXPECT_EQ(second.parameters.at("c"), 0.1);
