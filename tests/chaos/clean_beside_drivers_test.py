@@ -8,9 +8,10 @@ import threading
 import time
 import unittest
 
-from support import files_below
 from support_chaos import NOWHERE, ChaosTest, figure, scaled, wait_until
-from support_s3 import S3Bucket, needs_s3
+
+from support import files_below
+from support_s3 import S3Bucket, needs_s3  # beside support.py
 
 DAY, WEEK = 15, 7 * 24 * 3600
 
