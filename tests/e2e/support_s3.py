@@ -48,10 +48,10 @@ class ScriptedProxy(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, trouble):
+    def __init__(self, trouble, port: int = 0):
         self.trouble, self.asked, self.served, self.lock = trouble, [], [], threading.Lock()
         self.upstream = urllib.parse.urlsplit(S3["PLAIN"])
-        super().__init__((self.upstream.hostname, 0), Answer)
+        super().__init__((self.upstream.hostname, port), Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
