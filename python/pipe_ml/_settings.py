@@ -60,7 +60,8 @@ class BuildOptions(TypedDict, total=False):
     no_cache: Union[bool, str]
     """Ignore the builder's layer cache."""
     pull: Union[bool, str]
-    """Look for a newer parent image before the build, as of `pipe build`; a run whose image exists builds nothing. Default: only when the engine lacks it."""
+    """Look for a newer parent image before the build, as of `pipe build`; a run whose image exists builds nothing. Default: only
+    when the engine lacks it."""
     rm: Union[bool, str]
     """Classic builder: remove intermediate containers. Default: true."""
     shm_size: Union[str, int]

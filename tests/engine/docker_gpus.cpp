@@ -345,8 +345,7 @@ TEST_F(DockerGpus, refusals_of_the_engine_to_give_gpus_are_explained) {
   EXPECT_EQ(refused(json::parse(
                         R"({"Driver": "no-such-driver", "Capabilities": [["gpu"]], "Count": -1})"),
                     nullptr),
-            "could not start: the engine cannot give GPUs to containers: it has no NVIDIA "
-            "Container Toolkit");
+            "could not start: the engine has no device driver of the name that `gpus` gives");
   EXPECT_EQ(refused(json::parse(R"({"Capabilities": [["gpu"]], "Count": 1, "DeviceIDs": ["0"]})"),
                     nullptr),
             "could not start: a number of GPUs and a list of GPUs were asked for at once");
