@@ -357,7 +357,7 @@ TEST_F(Builder, policies_and_destinations_of_steps_are_those_of_yaml) {
   Pipeline pipeline{"policies", {.root = folder_.path()}};
   const auto train =
       pipeline.add(command("train", {"train", "${params.c}", "${outputs.model}"},
-                           {.outputs = {Output("model", "model").as_temp(), {"curve", "curve"}},
+                           {.outputs = {Output("model", "model").as_temp(), {"plot", "plot"}},
                             .matrix = nlohmann::json{{"c", {1, 2}}},
                             .publish_to = "./results/${params.c}",
                             .allow_failure = true,
