@@ -29,8 +29,8 @@ class DataInputs {
 
   /// Reads the records of all published names that the steps take from the remote cache.
   /// @param cache null: the names are read later from this state folder
-  /// @param continued a run that goes on, or whose step is looked at: the versions that were
-  /// current when it began count as current. Empty: there is none
+  /// @param continued the run that is resumed, or for whose step a shell is opened: the versions
+  /// that were current when it began count as current. Empty for a new run
   async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache,
                         std::string_view continued = {});
   /// Returns the versions that the steps take as the current ones, for a driver that continues the
