@@ -123,13 +123,13 @@ class PodAccess {
   virtual async::Task<NumberedUrls> presigned_series(Method method, std::string key,
                                                      unsigned count) = 0;
 
-  /// URLs of blobs with any keys: BEFORE KEY AFTER SIGNATURE.
+  /// URLs of blobs with any keys: BEFORE KEY AFTER SIGNATURE. All are signed at the same time.
   struct KeyedUrls {
     std::string before, after;
-    std::vector<std::string> signatures;
+    std::function<std::string(const std::string& key)> signature;
   };
-  /// Returns the URLs by which the blobs of these keys are read, all signed at the same time.
-  virtual async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) = 0;
+  /// Returns the URLs by which blobs are read.
+  virtual async::Task<KeyedUrls> presigned_reads() = 0;
 
   // Uploads in parts: the blob appears, as a whole, once its upload is completed.
   virtual async::Task<std::string> begin_upload(std::string key) = 0;  ///< Returns the upload's id.

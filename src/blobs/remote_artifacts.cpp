@@ -33,19 +33,6 @@ namespace {
 /// announced size. Without a limit, empty files could fill the file system's table.
 constexpr std::uint64_t max_small_entries = 100'000, bytes_of_entry = 64;
 
-/// Returns a file's bytes, or a folder as a tar.
-Body content_of(const fs::path& path) {
-  auto content = std::make_shared<const file_tree::Content>(  // Shared because a Body is copied.
-      fs::is_directory(path) ? file_tree::Content(path, file_tree::scan_tree(path))
-                             : file_tree::Content(path));
-  Body body;
-  body.size = content->size();
-  body.read = [content](std::uint64_t offset, std::span<char> into) {
-    return content->read(offset, into);
-  };
-  return body;
-}
-
 /// Returns the bytes of 32 hexadecimal digits, as an MD5 is written; nothing for another text.
 std::optional<std::string> md5_of(std::string_view hex) {
   if (hex.size() != 32) return std::nullopt;
@@ -132,6 +119,18 @@ bool is_executable_file(const fs::path& file) {
   return ::stat(file.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
 }
 
+Body body_of_artifact(const fs::path& path) {
+  auto content = std::make_shared<const file_tree::Content>(  // Shared because a Body is copied.
+      fs::is_directory(path) ? file_tree::Content(path, file_tree::scan_tree(path))
+                             : file_tree::Content(path));
+  Body body;
+  body.size = content->size();
+  body.read = [content](std::uint64_t offset, std::span<char> into) {
+    return content->read(offset, into);
+  };
+  return body;
+}
+
 BlobStore& RemoteArtifacts::store() {
   if (store_) return *store_;
   store_ = open(loop_, settings_, retry_policy_);
@@ -146,7 +145,7 @@ async::Task<> RemoteArtifacts::probe() {
 }
 
 void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
-  const auto on_lost = [this](const std::string& key) { stored_.forget(key); };
+  const auto on_lost = [this](const std::string& key) { stored_.forget(CompactKey(key)); };
   lease_ = std::make_unique<StoreLease>(loop_, open(loop_, settings_, retry_policy_),
                                         std::move(run), run_, on_lost, times);
 }
@@ -154,7 +153,7 @@ void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
 async::Task<bool> RemoteArtifacts::use(std::string key) {
   if (!lease_) co_return true;
   const bool is_kept = co_await lease_->use(key);
-  if (!is_kept) stored_.forget(key);
+  if (!is_kept) stored_.forget(CompactKey(key));
   co_return is_kept;
 }
 
@@ -169,10 +168,10 @@ std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {
 
 async::Task<bool> RemoteArtifacts::has(std::string key) {
   if (damaged_.contains(key)) co_return false;
-  if (stored_.find(key)) co_return true;
+  if (stored_.find(CompactKey(key))) co_return true;
   co_await use(key);
   const bool is_stored = co_await store().has(key);
-  if (is_stored) stored_.set(key, true);
+  if (is_stored) stored_.set(CompactKey(key), true);
   co_return is_stored;
 }
 
@@ -185,12 +184,13 @@ async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path
       const bool is_stored = co_await store().has(key);
       if (is_stored) co_return true;
     }
-    auto body = content_of(path);
+    auto body = body_of_artifact(path);
     co_await store().put(key, std::move(body), cancel);
     damaged_.erase(key);
     co_return true;
   };
-  co_await stored_.get(key, make, cancel);
+  const CompactKey flight(key);
+  co_await stored_.get(flight, make, cancel);
   co_return key;
 }
 
@@ -204,8 +204,9 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
     damaged_.erase(to);
     co_return true;
   };
+  const CompactKey flight(to);
   try {
-    co_await stored_.get(to, make, nullptr);
+    co_await stored_.get(flight, make, nullptr);
   } catch (const BlobError& error) {
     core::log::info(error.what());
   }
@@ -242,7 +243,7 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   if (!copied || copied->size != sent.bytes || is_other_sum(copied->crc64nvme, sent.crc64nvme))
     throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);
   damaged_.erase(to);
-  stored_.set(to, true);
+  stored_.set(CompactKey(to), true);
   co_return true;
 }
 
@@ -254,7 +255,7 @@ async::Task<RemoteArtifacts::Presence> RemoteArtifacts::compare(std::string dige
   const auto found = co_await store().pod_access()->attest(key);
   if (!found) co_return Presence::absent;
   if (!is_proven(*found, sent)) co_return Presence::unknown;
-  stored_.set(key, true);
+  stored_.set(CompactKey(key), true);
   co_return Presence::same;
 }
 
@@ -287,7 +288,7 @@ async::Task<> RemoteArtifacts::complete_upload(std::string upload, std::string d
     throw not_what_was_sent(store().url(), key, *found);
   }
   damaged_.erase(key);
-  stored_.set(key, true);
+  stored_.set(CompactKey(key), true);
 }
 
 async::Task<> RemoteArtifacts::abort_upload(std::string key, std::string upload) {

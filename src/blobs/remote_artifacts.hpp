@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "async/single_flight.hpp"
+#include "blobs/compact_key.hpp"
 #include "blobs/kind.hpp"
 #include "blobs/store_lease.hpp"
 
@@ -125,7 +126,7 @@ class RemoteArtifacts {
   /// Records that the blob under this key is damaged, so that it is uploaded again.
   void invalidate(const std::string& key) {
     damaged_.insert(key);
-    stored_.forget(key);
+    stored_.forget(CompactKey(key));
   }
 
  private:
@@ -135,12 +136,14 @@ class RemoteArtifacts {
   core::CancelSource* run_;
   std::unique_ptr<BlobStore> store_;
   std::unique_ptr<StoreLease> lease_;
-  async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
+  async::SingleFlight<bool, CompactKey> stored_;  ///< Whether the store has a blob, by key.
   std::set<std::string> damaged_;     ///< Keys.
   std::set<std::string> uploaded_;    ///< Keys whose upload has begun and not ended.
   bool is_probed_ = false;
 };
 
 bool is_executable_file(const std::filesystem::path& file);
+/// Returns the bytes of a file, or of a folder as a tar. Throws EnvironmentError.
+Body body_of_artifact(const std::filesystem::path& path);
 
 }  // namespace pipeline::blobs

@@ -17,20 +17,22 @@
 #include "async/task.hpp"
 #include "core/activity.hpp"
 #include "core/cancel.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/usage.hpp"
 #include "model/elsewhere.hpp"
 
 namespace pipeline::orchestrators {
 
-/// An artifact in a gathered input, which is a folder of the outputs of several steps.
+/// An artifact in a gathered input, which is a folder of the outputs of several steps. An input may
+/// have 100,000 pieces, so that a piece has only what cannot be derived.
 struct AttemptPiece {
-  std::string file;  ///< Its name in the input's folder.
-  /// The artifact on this machine. A text, because std::filesystem::path also stores each component
-  /// of the path, which takes some 500 bytes for each of many pieces.
-  std::string path;
-  std::string digest;
-  std::optional<model::Elsewhere> elsewhere = {};  ///< See AttemptInput.
+  std::string file;  ///< Its name in the input's folder; there on this machine, unless elsewhere.
+  core::Digest digest;
+  std::uint64_t bytes = 0;    ///< The artifact's size; set if it is elsewhere.
+  bool is_elsewhere = false;  ///< Only the remote store has the artifact, see AttemptInput.
+  bool is_directory = false;
+  bool is_executable = false;  ///< Set for files only.
 };
 /// A file of RemoteContent.
 struct RemoteFile {

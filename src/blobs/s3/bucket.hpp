@@ -84,7 +84,7 @@ class Bucket final : public BlobStore, private PodAccess {
                                             unsigned count) override;
   async::Task<NumberedUrls> presigned_series(Method method, std::string key,
                                              unsigned count) override;
-  async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) override;
+  async::Task<KeyedUrls> presigned_reads() override;
   async::Task<std::string> begin_upload(std::string key) override;
   async::Task<> complete_upload(std::string key, std::string upload,
                                 std::vector<std::string> tags) override;

@@ -2,8 +2,6 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/post.hpp>
-
 #include "blobs/s3/bucket.hpp"
 #include "net/url.hpp"
 
@@ -76,24 +74,20 @@ async::Task<PodAccess::NumberedUrls> Bucket::presigned_series(Method method, std
   co_return co_await presigned_numbers(sign, "", '?', count);
 }
 
-async::Task<PodAccess::KeyedUrls> Bucket::presigned_reads(std::vector<std::string> keys) {
+async::Task<PodAccess::KeyedUrls> Bucket::presigned_reads() {
   const auto found = co_await this->keys();
   const CredentialScope scope{
       settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   const Presigner signer("GET", pod_address_.host(), found.keys, scope, pod_lifetime);
-  constexpr std::size_t keys_at_a_time = 1'000;
   // The path of an empty key is the bucket's own, without a slash at its end.
   auto before_key = pod_address_.path(settings_.prefix + "k");
   before_key.pop_back();
-  KeyedUrls urls{
-      pod_address_.origin() + net::url_encode(before_key, "/"), "?" + signer.query(), {}};
-  urls.signatures.reserve(keys.size());
-  for (const auto& key : keys) {
-    urls.signatures.push_back(signer.signature(pod_address_.path(settings_.prefix + key)));
-    // Other coroutines run meanwhile.
-    if (urls.signatures.size() % keys_at_a_time == 0)
-      co_await asio::post(loop_, asio::use_awaitable);
-  }
+  KeyedUrls urls;
+  urls.before = pod_address_.origin() + net::url_encode(before_key, "/");
+  urls.after = "?" + signer.query();
+  urls.signature = [this, signer](const std::string& key) {
+    return signer.signature(pod_address_.path(settings_.prefix + key));
+  };
   co_return urls;
 }
 

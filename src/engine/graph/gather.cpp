@@ -91,7 +91,21 @@ std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
   for (std::size_t i = 0; i < made_.size(); ++i) {
     if (!made_[i].output) continue;
     const auto& digest = made_[i].output->digest;
-    all.push_back({file_of(i), artifacts.path(digest), digest.hex(), artifacts.elsewhere(digest)});
+    orchestrators::AttemptPiece piece{.file = file_of(i), .digest = digest};
+    if (const auto place = artifacts.elsewhere(digest)) {
+      piece.is_elsewhere = true;
+      piece.bytes = place->bytes;
+      piece.is_directory = place->is_directory;
+      piece.is_executable = place->is_executable;
+    } else {
+      std::error_code missing;  // The step then fails when the piece is used.
+      const auto status = fs::status(artifacts.path(digest), missing);
+      piece.is_directory = fs::is_directory(status);
+      piece.is_executable =
+          fs::is_regular_file(status) &&
+          (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
+    }
+    all.push_back(std::move(piece));
   }
   return all;
 }

@@ -15,7 +15,7 @@ constexpr std::size_t max_objects = 1'000, max_nodes = 100;
 constexpr unsigned weight_of_tenth = 5;
 
 struct Object {
-  const std::string& digest;
+  std::string digest;  ///< In hex.
   std::uint64_t bytes;
 };
 
@@ -39,7 +39,7 @@ std::vector<Object> objects_of(const AttemptSpec& attempt) {
   for (const auto& input : attempt.inputs) {
     add(input.digest, size_of(input));
     for (const auto& piece : input.pieces)
-      if (piece.elsewhere) add(piece.digest, piece.elsewhere->bytes);
+      if (piece.bytes >= min_object) add(piece.digest.hex(), piece.bytes);
   }
   return objects;
 }

@@ -138,11 +138,7 @@ async::Task<StagedFiles> PodStaging::stage_in(const Attempt& attempt) {
       continue;
     }
     items.push_back(co_await pieces_item(attempt, to, input));
-    json index;
-    index["to"] = to + "/index.json";
-    index["kind"] = "text";
-    index["text"] = core::read_file(input.path / "index.json");
-    items.push_back(std::move(index));
+    items.push_back(co_await index_item(attempt, to, input));
   }
   json outputs = json::array();
   for (const auto& output : attempt.shell ? std::vector<AttemptOutput>() : attempt.output_names)
@@ -221,16 +217,16 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
 void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
   if (digest.empty()) return;
   bool is_lost = false;
-  const auto see = [&](const std::string& taken, const auto& input) {
-    if (taken != digest) return;
-    is_lost |= input.elsewhere.has_value();
-    const bool is_tree =
-        input.elsewhere ? input.elsewhere->is_directory : fs::is_directory(input.path);
+  const auto invalidate = [&](bool is_elsewhere, bool is_tree) {
+    is_lost |= is_elsewhere;
     artifacts_.invalidate(blobs::RemoteArtifacts::key_of(digest, is_tree));
   };
   for (const auto& input : attempt.inputs) {
-    see(input.digest, input);
-    for (const auto& piece : input.pieces) see(piece.digest, piece);
+    if (input.digest == digest)
+      invalidate(input.elsewhere.has_value(), input.elsewhere ? input.elsewhere->is_directory
+                                                              : fs::is_directory(input.path));
+    for (const auto& piece : input.pieces)
+      if (piece.digest.hex() == digest) invalidate(piece.is_elsewhere, piece.is_directory);
   }
   if (digest == attempt.code_digest)
     artifacts_.invalidate(blobs::RemoteArtifacts::key_of(digest, true));

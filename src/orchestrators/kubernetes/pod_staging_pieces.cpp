@@ -1,5 +1,15 @@
-// The part of PodStaging for inputs that were gathered from many steps.
+// The part of PodStaging for inputs that were gathered from many steps. Such an input may have
+// 100,000 pieces, so that no list of them is held in memory.
+#include <cerrno>
+#include <fstream>
+
+#include <boost/asio/post.hpp>
+
 #include "async/parallel.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/scope_guard.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/staging_keys.hpp"
 
@@ -11,59 +21,96 @@ namespace fs = std::filesystem;
 namespace {
 
 // A Secret holds 1 MiB, for all items of a pod.
-constexpr std::size_t max_rows_in_secret = 100'000;
+constexpr std::uint64_t max_list_in_secret = 100'000;
 // Concurrent requests. Most of them only ask whether the store has a piece, and it has.
 constexpr std::size_t asked_at_a_time = 32;
+constexpr std::size_t rows_at_a_time = 1'000;
 
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
-std::string row_of(const AttemptPiece& piece, const std::string& key,
-                   const std::string& signature) {
-  const bool is_tree =
-      piece.elsewhere ? piece.elsewhere->is_directory : fs::is_directory(piece.path);
-  const bool is_executable =
-      piece.elsewhere ? piece.elsewhere->is_executable : blobs::is_executable_file(piece.path);
-  const std::string kind = is_tree ? "tree " : is_executable ? "executable " : "file ";
-  return kind + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
+std::string row_of(const AttemptPiece& piece, const blobs::PodAccess::KeyedUrls& urls) {
+  const std::string kind = piece.is_directory    ? "tree "
+                           : piece.is_executable ? "executable "
+                                                 : "file ";
+  const auto digest = piece.digest.hex();
+  const auto key = blobs::RemoteArtifacts::key_of(digest, piece.is_directory);
+  return kind + digest + " " + key + " " + urls.signature(key) + " " + piece.file + "\n";
+}
+
+/// Writes the lines of all pieces to a file. Other coroutines run meanwhile.
+async::Task<> write_rows(const AttemptInput& input, const blobs::PodAccess::KeyedUrls& urls,
+                         const fs::path& to) {
+  std::ofstream file(to, std::ios::binary | std::ios::trunc);
+  for (std::size_t i = 0; i < input.pieces.size() && file; ++i) {
+    file << row_of(input.pieces[i], urls);
+    if (i % rows_at_a_time == 0)
+      co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+  }
+  file.close();
+  if (!file) throw core::system_error("cannot write " + to.string(), errno);
 }
 
 }  // namespace
 
-/// Describes all pieces of an input as one item, and makes sure that the store has them. An item
-/// for each of 100,000 pieces, with a URL of its own, would exceed what the pod reads and what the
-/// driver should hold; a row has only what differs, some 250 bytes.
-async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to,
-                                          const AttemptInput& input) {
-  std::vector<std::string> keys(input.pieces.size());
+/// Makes sure that the store has all pieces of an input.
+async::Task<> PodStaging::send_pieces(const Attempt& attempt, const AttemptInput& input) {
   const std::function<async::Task<>(std::size_t)> send = [&](std::size_t i) -> async::Task<> {
     const auto& piece = input.pieces[i];
-    if (piece.elsewhere)
-      keys[i] = co_await stored_key(piece.digest, piece.elsewhere->is_directory);
+    if (piece.is_elsewhere)
+      co_await stored_key(piece.digest.hex(), piece.is_directory);
     else
-      keys[i] = co_await artifacts_.send(piece.digest, piece.path, &attempt.io.cancel);
+      co_await artifacts_.send(piece.digest.hex(), input.path / piece.file, &attempt.io.cancel);
   };
-  co_await async::for_each(keys.size(), asked_at_a_time, send);
-  auto urls = co_await pods_.presigned_reads(keys);
-  std::string rows;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    rows += row_of(input.pieces[i], keys[i], urls.signatures[i]);
-    if (i == 0) rows.reserve((rows.size() + rows.size() / 8) * keys.size());
-    // The rows of 100,000 pieces are 25 MB, and so are these texts.
-    std::string().swap(keys[i]);
-    std::string().swap(urls.signatures[i]);
-  }
+  co_await async::for_each(input.pieces.size(), asked_at_a_time, send);
+}
+
+/// Stores a file beside the attempt's outputs, and returns the URL by which the pod reads it.
+async::Task<std::string> PodStaging::put_document(const Attempt& attempt, const fs::path& file,
+                                                  std::string key) {
+  auto body = blobs::body_of_artifact(file);
+  co_await store_.put(key, std::move(body), &attempt.io.cancel);
+  documents_.insert(key);
+  co_return co_await pods_.presigned(blobs::PodAccess::Method::read, std::move(key));
+}
+
+/// Describes all pieces of an input as one item. An item for each, with a URL of its own, would
+/// exceed what the pod reads; a row has only what differs, some 250 bytes.
+async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to,
+                                          const AttemptInput& input) {
+  co_await send_pieces(attempt, input);
+  const auto urls = co_await pods_.presigned_reads();
+  const auto list = attempt.scratch / "pieces";
+  const core::ScopeGuard remove([&list] {
+    std::error_code ignored;  // The engine empties the folder at the end of the attempt.
+    fs::remove(list, ignored);
+  });
+  co_await write_rows(input, urls, list);
   json made;
   made["to"] = std::move(to);
   made["kind"] = "pieces";
-  made["before"] = std::move(urls.before);
-  made["after"] = std::move(urls.after);
-  if (rows.size() <= max_rows_in_secret) {
-    made["rows"] = std::move(rows);
+  made["before"] = urls.before;
+  made["after"] = urls.after;
+  if (fs::file_size(list) <= max_list_in_secret)
+    made["rows"] = core::read_file(list);
+  else
+    made["list"] = co_await put_document(attempt, list, pieces_key(folder_of(attempt), input.name));
+  co_return made;
+}
+
+/// Describes the index of a gathered input, which its folder on this machine has.
+async::Task<json> PodStaging::index_item(const Attempt& attempt, const std::string& to,
+                                         const AttemptInput& input) {
+  const auto file = input.path / "index.json";
+  json made;
+  made["to"] = to + "/index.json";
+  if (fs::file_size(file) <= max_list_in_secret) {
+    made["kind"] = "text";
+    made["text"] = core::read_file(file);
     co_return made;
   }
-  const auto key = pieces_key(folder_of(attempt), input.name);
-  co_await store_.put(key, blobs::body_of(std::move(rows)), &attempt.io.cancel);
-  documents_.insert(key);
-  made["list"] = co_await pods_.presigned(blobs::PodAccess::Method::read, key);
+  made["kind"] = "file";
+  made["digest"] = core::sha256_file(file).hex();
+  made["executable"] = false;
+  made["url"] = co_await put_document(attempt, file, index_key(folder_of(attempt), input.name));
   co_return made;
 }
 

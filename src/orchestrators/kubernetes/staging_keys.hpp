@@ -31,6 +31,10 @@ inline std::string document_key(const std::string& folder, const std::string& li
 inline std::string pieces_key(const std::string& folder, const std::string& input) {
   return folder + "pieces/" + input;
 }
+/// Key of the index of a gathered input that is too long as well.
+inline std::string index_key(const std::string& folder, const std::string& input) {
+  return folder + "index/" + input;
+}
 /// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 /// Key of the pod's question about outputs that it has not sent yet. Only the pod writes it.

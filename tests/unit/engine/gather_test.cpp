@@ -67,7 +67,7 @@ TEST_F(Gathered, files_and_index_have_the_names_that_the_key_is_over) {
   const auto pieces = gathered.pieces(artifacts);
   ASSERT_EQ(pieces.size(), 10u);
   EXPECT_EQ(pieces[3].file, "04-train.c-4.tar.gz");
-  EXPECT_EQ(pieces[3].digest, outputs[4].digest.hex());
+  EXPECT_EQ(pieces[3].digest, outputs[4].digest);
   const auto made = gathered.artifacts();
   ASSERT_EQ(made.size(), 10u);
   EXPECT_EQ(made[3].step, "train.c-4");

@@ -26,14 +26,15 @@ class StagedPieces : public test::BucketTest {
   /// An input of so many files, the first of which is a folder.
   AttemptInput gathered(std::size_t count) {
     const auto path = attempt.folder.path() / "all";
-    fs::create_directories(path / "0");
-    core::write_file_atomically(path / "0/f", "in a folder");
+    fs::create_directories(path / "0-step");
+    core::write_file_atomically(path / "0-step/f", "in a folder");
     core::write_file_atomically(path / "index.json", "[]");
     AttemptInput input{.name = "all", .file_name = "all", .path = path};
     for (std::size_t i = 0; i < count; ++i) {
-      const auto name = std::to_string(i);
-      if (i > 0) core::write_file_atomically(path / name, name);
-      input.pieces.push_back({name + "-step", path / name, core::sha256(name).hex()});
+      const auto number = std::to_string(i), file = number + "-step";
+      if (i > 0) core::write_file_atomically(path / file, number);
+      input.pieces.push_back(
+          {.file = file, .digest = core::sha256(number), .is_directory = i == 0});
     }
     return input;
   }
@@ -71,8 +72,26 @@ TEST_F(StagedPieces, of_a_large_gather_are_a_list_in_the_bucket_which_goes_with_
   EXPECT_LT(document.size(), 10'000u);
   EXPECT_EQ(std::ranges::count(objects.at(list), '\n'), 2'000);
   EXPECT_LT(objects.at(list).size(), 2'000 * 300u);
+  EXPECT_TRUE(fs::is_empty(attempt.attempt().scratch)) << "the list was made there";
   run_task(loop, files.forget("run", "step", 1, {}, {}));
   EXPECT_FALSE(objects.contains(list));
+}
+
+TEST_F(StagedPieces, have_an_index_which_is_a_file_in_the_bucket_if_it_is_large) {
+  const std::string stored = "/team/pipe/runs/run/step.1/index/all";
+  attempt.inputs = {gathered(1)};
+  const auto text = std::string(100'001, ' ');
+  core::write_file_atomically(attempt.inputs[0].path / "index.json", text);
+  const auto made = attempt.attempt();
+  const auto all = json::parse(run_task(loop, files.stage_in(made)).fetch).at("items");
+  const auto& index = all.at(2);
+  EXPECT_EQ(index["to"], "/pipe/inputs/all/index.json");
+  EXPECT_EQ(index["kind"], "file");
+  EXPECT_EQ(index["digest"], core::sha256(text).hex());
+  EXPECT_THAT(index["url"].get<std::string>(), StartsWith(server.url() + stored + "?"));
+  EXPECT_EQ(objects.at(stored), text);
+  run_task(loop, files.forget("run", "step", 1, {}, {}));
+  EXPECT_FALSE(objects.contains(stored));
 }
 
 }  // namespace
