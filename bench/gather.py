@@ -49,7 +49,8 @@ class Place:
         self.bucket.mkdir()
         store = {"bucket": f"s3://{BUCKET}", "endpoint": server["PLAIN"]}
         (self.folder / "profiles.yaml").write_text(json.dumps({"bench": {"orchestrator": "kubernetes", "artifact_store": store}}))
-        self.environment |= {"AWS_ACCESS_KEY_ID": server["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": server["SECRET_KEY"], "PIPE_PROFILE": "bench"}
+        self.environment |= {"AWS_ACCESS_KEY_ID": server["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": server["SECRET_KEY"], "PIPE_PROFILE": "bench",
+                             "AWS_ENDPOINT_URL_S3": server["PLAIN"]}
         self.environment.setdefault("KUBECONFIG", KUBECONFIG)
 
     def close(self) -> None:

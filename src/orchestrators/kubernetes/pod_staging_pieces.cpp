@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // A Secret holds 1 MiB, for all items of a pod.
-constexpr std::uint64_t max_list_in_secret = 100'000;
+constexpr std::uint64_t max_text_in_secret = 100'000;
 // Concurrent requests. Most of them only ask whether the store has a piece, and it has.
 constexpr std::size_t asked_at_a_time = 32;
 constexpr std::size_t rows_at_a_time = 1'000;
@@ -89,7 +89,7 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   made["kind"] = "pieces";
   made["before"] = urls.before;
   made["after"] = urls.after;
-  if (fs::file_size(list) <= max_list_in_secret)
+  if (fs::file_size(list) <= max_text_in_secret)
     made["rows"] = core::read_file(list);
   else
     made["list"] = co_await put_document(attempt, list, pieces_key(folder_of(attempt), input.name));
@@ -102,7 +102,7 @@ async::Task<json> PodStaging::index_item(const Attempt& attempt, const std::stri
   const auto file = input.path / "index.json";
   json made;
   made["to"] = to + "/index.json";
-  if (fs::file_size(file) <= max_list_in_secret) {
+  if (fs::file_size(file) <= max_text_in_secret) {
     made["kind"] = "text";
     made["text"] = core::read_file(file);
     co_return made;
