@@ -23,6 +23,7 @@
 #include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
 #include <pipeline/shared_list.hpp>
+#include <pipeline/source_list.hpp>
 
 namespace pipeline {
 
@@ -112,13 +113,6 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
-/// An output of a step, as the source of an input.
-struct SourceSpec {
-  std::string step = {};    ///< The step that makes the output.
-  std::string output = {};  ///< Name of the output in that step.
-  bool operator==(const SourceSpec&) const = default;
-};
-
 /// Data from outside of the pipeline, as the source of an input. Exactly one of `path`, `url` and
 /// `artifact` is set.
 struct DataSpec {
@@ -137,7 +131,7 @@ struct DataSpec {
 struct InputSpec {
   std::string name = {};
   /// Exactly one, unless gathered. None for data from outside.
-  std::vector<SourceSpec> sources = {};
+  SourceList sources = {};
   /// True if the input is a folder with one entry for each source, in order: `0-train.c-1.model`,
   /// `1-train.c-10.model`, ..., and `index.json`, a list of {step, parameters, file}: the step, the
   /// values that distinguish the instance, and its entry in the folder.
@@ -206,8 +200,9 @@ struct ProgramStep {
 struct InstanceSpec {
   /// The name that the instances share.
   RareText of = {};
-  /// The value of each axis, in order; also among the parameters.
-  std::vector<std::pair<std::string, Json>> values = {};
+  /// The axes, in order, which distinguish the instance: StepSpec::parameters has their values. The
+  /// instances share the list.
+  SharedList<std::string> axes = {};
   /// The axes whose values a step of the run has made, each with the output that holds them.
   RareList<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;

@@ -18,8 +18,7 @@ namespace pipeline::async {
 /// get it, too. Other failures are thrown to the callers that wait, and the next caller tries
 /// again. If the caller that runs the work is cancelled, one of the waiting callers takes the work
 /// over.
-/// @tparam Key what identifies a value; has an order
-template <class Result, class Key = std::string>
+template <class Result>
 class SingleFlight {
  public:
   explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
@@ -28,7 +27,7 @@ class SingleFlight {
   /// @param make a function that returns a Task<Result>
   /// @param cancel stops the caller; null: the caller is never stopped
   template <class Make>
-  Task<Result> get(const Key& key, Make&& make, core::CancelSource* cancel) {
+  Task<Result> get(const std::string& key, Make&& make, core::CancelSource* cancel) {
     static_assert(is_safe_in_await<Make>);
     while (true) {
       if (const auto done = results_.find(key); done != results_.end()) co_return done->second;
@@ -61,17 +60,17 @@ class SingleFlight {
     }
   }
   /// Returns the value; null before its computation has succeeded.
-  const Result* find(const Key& key) const {
+  const Result* find(const std::string& key) const {
     const auto found = results_.find(key);
     return found == results_.end() ? nullptr : &found->second;
   }
   /// Sets the value that later callers get.
-  void set(const Key& key, Result result) {
+  void set(const std::string& key, Result result) {
     jobs_.erase(key);
     results_.insert_or_assign(key, std::move(result));
   }
   /// Forgets the value; the next caller computes it again.
-  void forget(const Key& key) {
+  void forget(const std::string& key) {
     jobs_.erase(key);
     results_.erase(key);
   }
@@ -85,8 +84,8 @@ class SingleFlight {
     bool cancelled = false;
   };
   asio::io_context& loop_;
-  std::map<Key, std::shared_ptr<Job>> jobs_;  ///< In progress, or failed permanently.
-  std::map<Key, Result> results_;  ///< Not in jobs_, because a Job takes some 300 bytes.
+  std::map<std::string, std::shared_ptr<Job>> jobs_;  ///< In progress, or failed permanently.
+  std::map<std::string, Result> results_;  ///< Not in jobs_, because a Job takes some 300 bytes.
 };
 
 }  // namespace pipeline::async

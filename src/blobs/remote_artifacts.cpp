@@ -145,7 +145,7 @@ async::Task<> RemoteArtifacts::probe() {
 }
 
 void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
-  const auto on_lost = [this](const std::string& key) { stored_.forget(CompactKey(key)); };
+  const auto on_lost = [this](const std::string& key) { forget(key); };
   lease_ = std::make_unique<StoreLease>(loop_, open(loop_, settings_, retry_policy_),
                                         std::move(run), run_, on_lost, times);
 }
@@ -153,7 +153,7 @@ void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
 async::Task<bool> RemoteArtifacts::use(std::string key) {
   if (!lease_) co_return true;
   const bool is_kept = co_await lease_->use(key);
-  if (!is_kept) stored_.forget(CompactKey(key));
+  if (!is_kept) forget(key);
   co_return is_kept;
 }
 
@@ -168,11 +168,21 @@ std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {
 
 async::Task<bool> RemoteArtifacts::has(std::string key) {
   if (damaged_.contains(key)) co_return false;
-  if (stored_.find(CompactKey(key))) co_return true;
+  if (stored_.contains(key)) co_return true;
   co_await use(key);
   const bool is_stored = co_await store().has(key);
-  if (is_stored) stored_.set(CompactKey(key), true);
+  if (is_stored) stored_.insert(key);
   co_return is_stored;
+}
+
+async::Task<> RemoteArtifacts::send_once(std::string key,
+                                         const std::function<async::Task<bool>()>& make,
+                                         core::CancelSource* cancel) {
+  if (stored_.contains(key)) co_return;
+  co_await sending_.get(key, make, cancel);
+  if (!sending_.find(key)) co_return;  // forget() was called meanwhile.
+  stored_.insert(key);
+  sending_.forget(key);
 }
 
 async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path,
@@ -189,8 +199,7 @@ async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path
     damaged_.erase(key);
     co_return true;
   };
-  const CompactKey flight(key);
-  co_await stored_.get(flight, make, cancel);
+  co_await send_once(key, make, cancel);
   co_return key;
 }
 
@@ -204,9 +213,8 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
     damaged_.erase(to);
     co_return true;
   };
-  const CompactKey flight(to);
   try {
-    co_await stored_.get(flight, make, nullptr);
+    co_await send_once(to, make, nullptr);
   } catch (const BlobError& error) {
     core::log::info(error.what());
   }
@@ -243,7 +251,7 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   if (!copied || copied->size != sent.bytes || is_other_sum(copied->crc64nvme, sent.crc64nvme))
     throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);
   damaged_.erase(to);
-  stored_.set(CompactKey(to), true);
+  stored_.insert(to);
   co_return true;
 }
 
@@ -255,7 +263,7 @@ async::Task<RemoteArtifacts::Presence> RemoteArtifacts::compare(std::string dige
   const auto found = co_await store().pod_access()->attest(key);
   if (!found) co_return Presence::absent;
   if (!is_proven(*found, sent)) co_return Presence::unknown;
-  stored_.set(CompactKey(key), true);
+  stored_.insert(key);
   co_return Presence::same;
 }
 
@@ -288,7 +296,7 @@ async::Task<> RemoteArtifacts::complete_upload(std::string upload, std::string d
     throw not_what_was_sent(store().url(), key, *found);
   }
   damaged_.erase(key);
-  stored_.set(CompactKey(key), true);
+  stored_.insert(key);
 }
 
 async::Task<> RemoteArtifacts::abort_upload(std::string key, std::string upload) {

@@ -6,13 +6,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "async/single_flight.hpp"
-#include "blobs/compact_key.hpp"
+#include "blobs/key_set.hpp"
 #include "blobs/kind.hpp"
 #include "blobs/store_lease.hpp"
 
@@ -37,7 +38,7 @@ class RemoteArtifacts {
         settings_(std::move(settings)),
         retry_policy_(retry_policy),
         run_(run),
-        stored_(loop) {}
+        sending_(loop) {}
 
   /// Opens the store at the first call. Throws InputError for invalid settings.
   BlobStore& store();
@@ -126,17 +127,26 @@ class RemoteArtifacts {
   /// Records that the blob under this key is damaged, so that it is uploaded again.
   void invalidate(const std::string& key) {
     damaged_.insert(key);
-    stored_.forget(CompactKey(key));
+    forget(key);
   }
 
  private:
+  /// Calls `make`, which stores the blob, unless the store has it or another caller is storing it.
+  async::Task<> send_once(std::string key, const std::function<async::Task<bool>()>& make,
+                          core::CancelSource* cancel);
+  void forget(const std::string& key) {
+    sending_.forget(key);
+    stored_.erase(key);
+  }
+
   asio::io_context& loop_;
   settings::RemoteStoreSettings settings_;
   async::RetryPolicy retry_policy_;
   core::CancelSource* run_;
   std::unique_ptr<BlobStore> store_;
   std::unique_ptr<StoreLease> lease_;
-  async::SingleFlight<bool, CompactKey> stored_;  ///< Whether the store has a blob, by key.
+  async::SingleFlight<bool> sending_;  ///< By key. Holds no results, see stored_.
+  KeySet stored_;                      ///< Keys of blobs that the store has.
   std::set<std::string> damaged_;     ///< Keys.
   std::set<std::string> uploaded_;    ///< Keys whose upload has begun and not ended.
   bool is_probed_ = false;

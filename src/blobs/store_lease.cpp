@@ -86,7 +86,7 @@ StoreLease::StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store,
 
 async::Task<bool> StoreLease::use(std::string key) {
   co_await begin();
-  used_.insert(CompactKey(key));
+  used_.insert(key);
   std::vector<std::string> concerned;
   for (const auto& [id, cleaning] : cleanings_)
     if (cleaning.keys.contains(key) && !cleaning.kept.contains(key)) concerned.push_back(id);
@@ -177,7 +177,7 @@ async::Task<> StoreLease::answer(std::string id) {
     co_return;  // `pipe` did not write the keys.
   }
   for (const auto& key : cleaning.keys)
-    if (used_.contains(CompactKey(key))) cleaning.kept.insert(key);
+    if (used_.contains(key)) cleaning.kept.insert(key);
   cleanings_[id] = std::move(cleaning);
   co_await write();
   const bool is_closed = co_await store_->has(end_of_cleaning(id));
@@ -234,7 +234,7 @@ async::Task<> StoreLease::write() {
 /// Reports all keys in use as lost: the lease was too old, so that cleanings may have begun and
 /// ended without it.
 void StoreLease::lose_all() {
-  for (const auto& key : std::exchange(used_, {})) on_lost_(key.text());
+  for (const auto& key : std::exchange(used_, {}).keys()) on_lost_(key);
   cleanings_.clear();
 }
 

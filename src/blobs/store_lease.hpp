@@ -33,7 +33,7 @@
 #include "async/joinable_task.hpp"
 #include "async/semaphore.hpp"
 #include "blobs/blob_store.hpp"
-#include "blobs/compact_key.hpp"
+#include "blobs/key_set.hpp"
 
 namespace pipeline::blobs {
 
@@ -107,7 +107,7 @@ class StoreLease {
   const std::string owner_, id_;
   const std::function<void(const std::string&)> on_lost_;
   const LeaseTimes times_;
-  std::set<CompactKey> used_;
+  KeySet used_;
   std::map<std::string, Cleaning> cleanings_;
   std::uint64_t writes_ = 0;
   std::chrono::system_clock::time_point written_{};  ///< System time, which includes suspension.

@@ -339,8 +339,8 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
     if (is_sibling(std::exchange(before, &step), step)) continue;
     if (step.instance)
       for (const auto& [name, parameter] : pipeline.parameters)
-        for (const auto& [axis, value] : step.instance->values)
-          if (has_item(*parameter, *value)) taken.insert(name);
+        for (const auto& axis : step.instance->axes)
+          if (has_item(*parameter, *step.parameters.at(axis))) taken.insert(name);
     const auto& interpreter = step.command.interpreter;
     const bool is_plain_sh = interpreter.size() == 3 && interpreter[0] == "sh";  // `sh -e -c`
     if (is_plain_sh && orchestrators::has_pipe(step.command) &&

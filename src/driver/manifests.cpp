@@ -52,7 +52,7 @@ json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const Step
   job.has_stager = blobs::can_presign(workspace.options().remote_store.url);
   if (has_registry) job.agent_image = repository + "@AGENT-DIGEST";
   job.file_name_of = [&](const InputSpec& input) {
-    const auto& source = input.sources.front();
+    const auto& source = input.sources.at(0);
     const auto found =
         input.gathered ? file_names.end() : file_names.find(source.step + " " + source.output);
     return found == file_names.end() ? input.name : found->second;

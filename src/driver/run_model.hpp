@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <pipeline/events.hpp>
 #include <pipeline/rare.hpp>
 
@@ -100,7 +100,7 @@ class RunModel {
   std::unordered_map<std::string, std::size_t>
       instances_;               ///< Number of instances of each step, over all rounds.
   std::size_t counts_[7] = {};  ///< Indexed by StepStatus.
-  std::unordered_set<std::string> only_counted_;  ///< Reused steps that have no view.
+  boost::unordered_flat_set<std::string> only_counted_;  ///< Reused steps that have no view.
 };
 
 }  // namespace pipeline::driver

@@ -88,7 +88,7 @@ std::size_t heap(const Rare<Condition>& condition) {
 }
 
 std::size_t heap(const InputSpec& input) {
-  auto bytes = heap(input.name) + heap(input.sources);
+  auto bytes = heap(input.name) + input.sources.bytes();
   if (const auto& data = input.data)
     bytes += heap(data->path) + heap(data->url) + heap(data->version) + heap(data->artifact);
   return bytes;

@@ -17,23 +17,13 @@
 #include "async/task.hpp"
 #include "core/activity.hpp"
 #include "core/cancel.hpp"
-#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/usage.hpp"
 #include "model/elsewhere.hpp"
+#include "orchestrators/attempt_pieces.hpp"
 
 namespace pipeline::orchestrators {
 
-/// An artifact in a gathered input, which is a folder of the outputs of several steps. An input may
-/// have 100,000 pieces, so that a piece has only what cannot be derived.
-struct AttemptPiece {
-  std::string file;  ///< Its name in the input's folder; there on this machine, unless elsewhere.
-  core::Digest digest;
-  std::uint64_t bytes = 0;    ///< The artifact's size; set if it is elsewhere.
-  bool is_elsewhere = false;  ///< Only the remote store has the artifact, see AttemptInput.
-  bool is_directory = false;
-  bool is_executable = false;  ///< Set for files only.
-};
 /// A file of RemoteContent.
 struct RemoteFile {
   std::string path;  ///< Relative to the content's folder; empty if the content is a file itself.
@@ -63,7 +53,7 @@ struct AttemptInput {
                             ///< not an artifact itself.
   /// The artifacts of a gathered input, where attempts run elsewhere: on this machine, the folder
   /// at `path` has links to them.
-  std::vector<AttemptPiece> pieces = {};
+  AttemptPieces pieces = {};
   /// The content's address, for an orchestrator that fetches it; `path` may not exist yet.
   std::optional<RemoteContent> remote = {};
   /// Set for an artifact that only the remote store has, for executors with

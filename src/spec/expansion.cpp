@@ -290,19 +290,18 @@ class Expansion {
 
   void add_instances(const ReadStep& step, const std::vector<std::string>& names,
                      std::vector<StepSpec>& all) {
-    const RareText of = step.spec.name;  // The instances share it.
+    const RareText of = step.spec.name;  // The instances share it, and the axes.
+    const SharedList<std::string> axes(step.matrix->axes);
     for (std::size_t k = 0; k < names.size(); ++k) {
       const Row& row = step.matrix->instances[k];
       StepSpec& spec = all.emplace_back(step.spec);
       spec.name = names[k];
-      spec.instance = InstanceSpec{.of = of};
-      for (std::size_t i = 0; i < row.size(); ++i)
-        spec.instance->values.emplace_back(step.matrix->axes[i], row[i]);
-      for (const auto& [axis, value] : spec.instance->values) {
-        spec.parameters[axis] = value;
+      spec.instance = InstanceSpec{.of = of, .axes = axes};
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        spec.parameters[axes[i]] = row[i];
         if (!spec.when) continue;
-        const auto used = spec.when->parameters.find("params." + axis);
-        if (used != spec.when->parameters.end()) used->second = value;
+        const auto used = spec.when->parameters.find("params." + axes[i]);
+        if (used != spec.when->parameters.end()) used->second = row[i];
       }
       connect(step, &row, spec, k);
       fill(step, &row, spec);
@@ -449,9 +448,9 @@ class Expansion {
       auto& input = spec.inputs[i];
       const std::string output = input.sources[0].output;
       input.sources.clear();
-      input.sources.reserve(sources->size());
       for (const auto source : *sources)
         input.sources.push_back({name_of(inputs_[i]->target, source), output});
+      input.sources.shrink_to_fit();
       input.gathered = inputs_[i]->selection.is_gathered;
     }
     connect_values(step, row, k, values_, step.condition_values, spec.when);

@@ -36,7 +36,7 @@ std::string GatheredFolder::index() const {
     const auto& [step, output] = made_[i];
     auto values = nlohmann::json::object();
     if (step->instance)
-      for (const auto& [axis, value] : step->instance->values) values[axis] = *value;
+      for (const auto& axis : step->instance->axes) values[axis] = *step->parameters.at(axis);
     const nlohmann::json line{{"step", step->name},
                               {"parameters", std::move(values)},
                               {"file", output ? nlohmann::json(file_of(i)) : nlohmann::json()}};
@@ -84,9 +84,8 @@ InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs) {
   return origins;
 }
 
-std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
-    const store::ArtifactStore& artifacts) const {
-  std::vector<orchestrators::AttemptPiece> all;
+orchestrators::AttemptPieces GatheredFolder::pieces(const store::ArtifactStore& artifacts) const {
+  orchestrators::AttemptPieces all;
   all.reserve(made_.size());
   for (std::size_t i = 0; i < made_.size(); ++i) {
     if (!made_[i].output) continue;
@@ -105,7 +104,7 @@ std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
           fs::is_regular_file(status) &&
           (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
     }
-    all.push_back(std::move(piece));
+    all.push_back(piece);
   }
   return all;
 }

@@ -40,7 +40,7 @@ class GatheredFolder {
   /// Returns the gathered artifacts with the steps that made them, in order.
   std::vector<store::GatheredPiece> artifacts() const;
   /// Returns the gathered artifacts with their file names and paths, for the orchestrator.
-  std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
+  orchestrators::AttemptPieces pieces(const store::ArtifactStore& artifacts) const;
 
  private:
   /// Returns the name of an entry, whose output must exist. Names are not kept, because a folder

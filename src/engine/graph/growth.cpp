@@ -107,6 +107,7 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
   base.matrix.reset();
   if (!base.instance)
     base.instance = InstanceSpec{.of = step.name};  // The step may belong to a round.
+  for (const auto& axis : matrix_.axes) base.instance->axes.push_back(axis.name);
   for (std::size_t k = 0; k < rows_.size(); ++k) all.push_back(instance(base, k));
   return all;
 }
@@ -116,14 +117,18 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.name = names_.at(step.name)[k];
   replace_sources(made);
-  for (auto& input : made.inputs)
-    for (auto& source : input.sources)
+  for (auto& input : made.inputs) {
+    SourceList sources;
+    for (auto source : input.sources) {
       if (const auto other = names_.find(source.step); other != names_.end())
         source.step = other->second[k];
+      sources.push_back(source);
+    }
+    input.sources = std::move(sources);
+  }
   for (std::size_t i = 0; i < rows_[k].size(); ++i) {
     const auto& axis = matrix_.axes[i].name;
     const auto& item = *rows_[k][i];
-    made.instance->values.emplace_back(axis, item.value);
     if (const auto& items = matrix_.axes[i].items)
       made.instance->taken.emplace_back(axis, items->source);
     made.parameters[axis] = item.value;
@@ -144,11 +149,11 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
 void Growth::replace_sources(StepSpec& reader) const {
   for (auto& input : reader.inputs) {
     if (!input.gathered) continue;
-    std::vector<SourceSpec> sources;
-    for (auto& source : input.sources) {
+    SourceList sources;
+    for (const auto& source : input.sources) {
       const auto other = names_.find(source.step);
       if (other == names_.end()) {
-        sources.push_back(std::move(source));
+        sources.push_back(source);
         continue;
       }
       for (const auto& name : other->second) sources.push_back({name, source.output});

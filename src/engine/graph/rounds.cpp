@@ -61,14 +61,16 @@ StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
   made.when.reset();  // The condition decided about all rounds.
   made.name = round_name(step.name, round);
   if (!made.instance) made.instance = InstanceSpec{step.name, {}};
-  made.instance->values.emplace_back("round", Json(round));
+  made.instance->axes.push_back("round");
   made.parameters["round"] = Json(round);
   for (auto& input : made.inputs) {
-    if (input.then && round > 0) {
-      input.sources = {{round_name(input.then->step, round - 1), input.then->output}};
-    } else {
-      for (auto& source : input.sources) source.step = name_in(source.step, round);
-    }
+    SourceList sources;
+    if (input.then && round > 0)
+      sources.push_back({round_name(input.then->step, round - 1), input.then->output});
+    else
+      for (const auto& source : input.sources)
+        sources.push_back({name_in(source.step, round), source.output});
+    input.sources = std::move(sources);
     input.then.reset();
   }
   for (auto& name : made.after) name = name_in(name, round);

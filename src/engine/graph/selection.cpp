@@ -63,9 +63,9 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
     return model::Candidate{
         step.name, [&step](const std::string& axis) -> const nlohmann::json* {
           if (!step.instance) return nullptr;
-          const auto value = std::ranges::find(step.instance->values, axis,
-                                               [](const auto& each) { return each.first; });
-          return value == step.instance->values.end() ? nullptr : &*value->second;
+          const auto& axes = step.instance->axes;
+          const bool is_axis = std::ranges::find(axes, axis) != axes.end();
+          return is_axis ? &*step.parameters.at(axis) : nullptr;
         }};
   });
   if (!found.empty()) return found;

@@ -38,8 +38,9 @@ std::vector<Object> objects_of(const AttemptSpec& attempt) {
   };
   for (const auto& input : attempt.inputs) {
     add(input.digest, size_of(input));
-    for (const auto& piece : input.pieces)
-      if (piece.bytes >= min_object) add(piece.digest.hex(), piece.bytes);
+    for (std::size_t i = 0; i < input.pieces.size(); ++i)
+      if (const auto piece = input.pieces[i]; piece.bytes >= min_object)
+        add(piece.digest.hex(), piece.bytes);
   }
   return objects;
 }

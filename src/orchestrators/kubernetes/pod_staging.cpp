@@ -225,8 +225,9 @@ void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
     if (input.digest == digest)
       invalidate(input.elsewhere.has_value(), input.elsewhere ? input.elsewhere->is_directory
                                                               : fs::is_directory(input.path));
-    for (const auto& piece : input.pieces)
-      if (piece.digest.hex() == digest) invalidate(piece.is_elsewhere, piece.is_directory);
+    for (std::size_t i = 0; i < input.pieces.size(); ++i)
+      if (const auto piece = input.pieces[i]; piece.digest.hex() == digest)
+        invalidate(piece.is_elsewhere, piece.is_directory);
   }
   if (digest == attempt.code_digest)
     artifacts_.invalidate(blobs::RemoteArtifacts::key_of(digest, true));

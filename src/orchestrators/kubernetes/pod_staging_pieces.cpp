@@ -54,7 +54,7 @@ async::Task<> write_rows(const AttemptInput& input, const blobs::PodAccess::Keye
 /// Makes sure that the store has all pieces of an input.
 async::Task<> PodStaging::send_pieces(const Attempt& attempt, const AttemptInput& input) {
   const std::function<async::Task<>(std::size_t)> send = [&](std::size_t i) -> async::Task<> {
-    const auto& piece = input.pieces[i];
+    const auto piece = input.pieces[i];
     if (piece.is_elsewhere)
       co_await stored_key(piece.digest.hex(), piece.is_directory);
     else

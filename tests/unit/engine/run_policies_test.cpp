@@ -34,7 +34,8 @@ class RunPolicies : public RunTest {
   void add_instances(const std::string& of, unsigned number) {
     for (unsigned i = 1; i <= number; ++i) {
       auto made = engine::step(of + "-" + std::to_string(i));
-      made.instance = InstanceSpec{.of = of, .values = {{"n", Json(i)}}};
+      made.instance = InstanceSpec{.of = of, .axes = {"n"}};
+      made.parameters["n"] = Json(i);
       pipeline.steps.push_back(std::move(made));
     }
   }

@@ -110,7 +110,7 @@ std::string listing(const std::filesystem::path& folder) {
 
 StepSpec instance(const std::string& of, int value) {
   auto spec = step(of + ".c-" + std::to_string(value));
-  spec.instance = InstanceSpec{.of = of, .values = {{"c", value}}};
+  spec.instance = InstanceSpec{.of = of, .axes = {"c"}};
   spec.parameters["c"] = value;
   spec.outputs = {{"out", "model.bin"}};
   return spec;
