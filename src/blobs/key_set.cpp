@@ -1,6 +1,5 @@
 #include "blobs/key_set.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -18,17 +17,18 @@ struct Artifact {
 /// Returns the artifact of a key; nothing for a key that is not exactly an artifact's.
 std::optional<Artifact> artifact_of(const std::string& key) {
   constexpr std::string_view folder = "artifacts/", suffix = ".tar";
-  Artifact found{.digest = {}, .is_tree = key.ends_with(suffix)};
-  std::string hex;
-  for (const char letter : std::string_view(key).substr(std::min(key.size(), folder.size())))
-    if (letter != '/') hex += letter;
-  if (found.is_tree) hex.resize(hex.size() - std::min(hex.size(), suffix.size()));
+  std::string_view rest = key;
+  const bool is_tree = rest.ends_with(suffix);
+  if (is_tree) rest.remove_suffix(suffix.size());
+  if (!rest.starts_with(folder) || rest.size() < folder.size() + 3) return std::nullopt;
+  rest.remove_prefix(folder.size());
+  Artifact found{.digest = {}, .is_tree = is_tree};
   try {
-    found.digest = core::Digest::from_hex(hex);
+    found.digest = core::Digest::from_hex(std::string(rest.substr(0, 2)).append(rest.substr(3)));
   } catch (const std::invalid_argument&) {
     return std::nullopt;
   }
-  if (RemoteArtifacts::key_of(found.digest.hex(), found.is_tree) != key) return std::nullopt;
+  if (RemoteArtifacts::key_of(found.digest.hex(), is_tree) != key) return std::nullopt;
   return found;
 }
 
