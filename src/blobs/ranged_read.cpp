@@ -27,16 +27,16 @@ void check_range(const std::string& key, std::uint64_t received, const Range& ra
 }
 
 /// The result of reading the first range.
-struct First {
+struct FirstRange {
   std::uint64_t total;  ///< Bytes of the whole blob.
   Pace pace;            ///< How fast the first range arrived.
 };
 
 /// Reads the first range. If the blob ends there, or the store does not support ranges, reads the
 /// whole blob and returns nothing.
-async::Task<std::optional<First>> read_first(BlobStore& store, const std::string& key,
-                                             std::function<void(std::string_view)> on_bytes,
-                                             core::CancelSource* cancel) {
+async::Task<std::optional<FirstRange>> read_first(BlobStore& store, const std::string& key,
+                                                  std::function<void(std::string_view)> on_bytes,
+                                                  core::CancelSource* cancel) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t received = 0;
   const auto begun = Clock::now();
@@ -47,12 +47,12 @@ async::Task<std::optional<First>> read_first(BlobStore& store, const std::string
     on_bytes(bytes);
   };
   co_await store.get(key, Range{0, first_range}, count, cancel);
-  std::optional<First> first;
+  std::optional<FirstRange> first;
   if (received < first_range) co_return first;
   const Pace pace{first_byte - begun, Clock::now() - first_byte, received};
   const auto total = co_await store.size_for_ranges(key);
   if (!total) co_await store.get(key, Range{received, unlimited}, count, cancel);
-  if (total && *total > received) first = First{*total, pace};
+  if (total && *total > received) first = FirstRange{*total, pace};
   co_return first;
 }
 

@@ -17,7 +17,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
                           core::CancelSource* cancel);
 
 /// Writes the blob to an open, empty file, and returns the SHA-256 of the written bytes in hex.
-/// Throws UnusableBlob if the blob has more than `max_bytes`.
+/// Throws UnusableBlob if the blob has more than `max_bytes`, or became shorter meanwhile.
 /// @param file open for reading and writing
 /// @param path the file's, for messages
 async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file,

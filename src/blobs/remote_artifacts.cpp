@@ -97,6 +97,7 @@ bool is_other_sum(std::string_view a, std::string_view b) {
   return sum_a && sum_b && sum_a != sum_b;
 }
 
+/// Returns true unless the server's description contradicts the pod's report.
 bool is_what_was_sent(const Attestation& found, const RemoteArtifacts::Sent& sent) {
   return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
          is_made_of(found.tag, sent.tags).value_or(true);
@@ -211,7 +212,7 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   }
 }
 
-std::string RemoteArtifacts::place() const { return settings::to_json(settings_).dump(); }
+std::string RemoteArtifacts::settings_json() const { return settings::to_json(settings_).dump(); }
 
 async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, bool is_tree,
                                         Sent sent) {

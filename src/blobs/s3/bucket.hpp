@@ -91,7 +91,7 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> abort_upload(std::string key, std::string upload) override;
   async::Task<std::vector<OpenUpload>> open_uploads() override;
   async::Task<std::optional<Attestation>> attest(std::string key) override;
-  std::string authorities() const override { return ca_; }
+  std::string authorities() const override { return authorities_; }
   settings::RemoteStoreSettings settings_in_pod(
       const std::filesystem::path& authorities) const override;
   async::Task<Keys> keys_for_pod() override;
@@ -126,15 +126,15 @@ class Bucket final : public BlobStore, private PodAccess {
                       std::optional<std::chrono::seconds> wanted);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;
-  Where where() const;
+  BucketIdentity identity() const;
 
   asio::io_context& loop_;
   BucketSettings settings_;
   async::RetryPolicy retry_policy_;
-  CredentialSource source_;
+  CredentialSource credentials_;
   BucketAddress address_, pod_address_;
   std::string origin_of_keys_;
-  std::string ca_;  ///< PEM text, read once.
+  std::string authorities_;  ///< PEM text, read once.
   net::HttpClient http_;
   ConnectionLimit limit_;
   bool has_ranges_ = true;             ///< False once a range was answered with the whole object.
