@@ -11,8 +11,6 @@
 
 namespace pipeline::blobs {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 Range range_at(const FileRanges& ranges, std::size_t i) {
@@ -91,7 +89,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
   co_await async::for_each(ranges.count(), limit, read);
 }
 
-async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file, fs::path path,
+async::Task<std::string> read_to_file(BlobStore& store, std::string key, OpenFile file,
                                       std::uint64_t max_bytes, core::CancelSource* cancel) {
   core::Hasher hasher;
   std::uint64_t left = max_bytes;
@@ -103,7 +101,7 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     if (bytes.size() > left) refuse();
     left -= bytes.size();
     hasher.update(bytes);
-    core::write_fully(file, bytes, path);
+    core::write_fully(file.descriptor, bytes, file.path);
   };
   if (max_bytes <= first_range) {
     co_await store.get(key, Range{}, on_bytes, cancel);
@@ -120,14 +118,14 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     const auto range = range_at(ranges, i);
     std::uint64_t received = 0;
     const std::function<void(std::string_view)> write = [&](std::string_view bytes) {
-      write_at(file, range.begin + received, bytes, path);
+      write_at(file.descriptor, range.begin + received, bytes, file.path);
       received += bytes.size();
     };
     co_await store.get(key, range, write, cancel);
     check_range(key, received, range);
     // The hash follows the ranges in order, while their bytes are in the page cache.
     for (written.insert(i); written.erase(due) > 0; ++due)
-      hash_span(file, ranges.span(due), path, hasher);
+      hash_span(file.descriptor, ranges.span(due), file.path, hasher);
   };
   co_await async::for_each(ranges.count(), limit, read);
   co_return hasher.finish().hex();

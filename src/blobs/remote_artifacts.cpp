@@ -323,7 +323,8 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
     const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                                        form == Form::executable ? 0755 : 0644));
     if (!file) throw core::system_error("cannot write " + to.string(), errno);
-    co_return co_await read_to_file(store(), key, file.get(), to, max_bytes, cancel);
+    OpenFile opened{file.get(), to};
+    co_return co_await read_to_file(store(), key, std::move(opened), max_bytes, cancel);
   }
   co_return hasher.finish().hex();
 }

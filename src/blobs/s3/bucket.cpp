@@ -231,14 +231,13 @@ async::Task<> Bucket::probe() {
   co_await bucket.remove(key);
 }
 
-async::Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body,
-                                          std::uint64_t offset, std::uint64_t size,
+async::Task<std::string> Bucket::put_part(std::string key, Query query, BodyPart part,
                                           core::CancelSource* cancel) {
   core::Hasher hasher;
   std::array<char, 64 << 10> piece;
-  for (std::uint64_t done = 0; done < size;) {
-    const auto count = body.read(
-        offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
+  for (std::uint64_t done = 0; done < part.size;) {
+    const auto wanted = std::min<std::uint64_t>(piece.size(), part.size - done);
+    const auto count = part.body.read(part.offset + done, std::span(piece).first(wanted));
     if (count == 0)
       throw core::EnvironmentError(
           "cannot write " + key +
@@ -249,27 +248,28 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   Call put("write " + key + " to", "PUT", key);
   put.query = std::move(query);
   put.payload_hash = hasher.finish().hex();  // The server compares it.
-  put.body = &body;
-  put.offset = offset;
-  put.size = size;
+  put.body = &part.body;
+  put.offset = part.offset;
+  put.size = part.size;
   put.cancel = cancel;
   const auto begin = std::chrono::steady_clock::now();
   const auto response = co_await call(std::move(put));
-  limit_.note_success(size, std::chrono::steady_clock::now() - begin);
+  limit_.note_success(part.size, std::chrono::steady_clock::now() - begin);
   co_return response.header("etag");
 }
 
 async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel) {
   if (body.size <= min_part) {
     Query none;
-    co_await put_part(key, std::move(none), body, 0, body.size, cancel);
+    const BodyPart whole{body, 0, body.size};
+    co_await put_part(key, std::move(none), whole, cancel);
     co_return;
   }
   const auto size = part_size(body.size, max_parts), count = (body.size + size - 1) / size;
   const WritePart put_one = [&](std::string id, std::size_t i) -> async::Task<std::string> {
     Query query{{"partNumber", std::to_string(i + 1)}, {"uploadId", std::move(id)}};
-    co_return co_await put_part(key, std::move(query), body, i * size,
-                                std::min(size, body.size - i * size), cancel);
+    const BodyPart part{body, i * size, std::min(size, body.size - i * size)};
+    co_return co_await put_part(key, std::move(query), part, cancel);
   };
   co_await write_in_parts(key, count, put_one);
 }

@@ -109,8 +109,13 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> read_list(std::string folder, Query query, std::size_t max,
                           std::function<std::size_t(std::string_view)> take,
                           core::CancelSource* cancel);
-  async::Task<std::string> put_part(std::string key, Query query, const Body& body,
-                                    std::uint64_t offset, std::uint64_t size,
+  /// The bytes of a body that one request sends.
+  struct BodyPart {
+    const Body& body;
+    std::uint64_t offset, size;
+  };
+  /// Sends a whole small object, or one part of a large one; returns its tag.
+  async::Task<std::string> put_part(std::string key, Query query, BodyPart part,
                                     core::CancelSource* cancel);
   using WritePart = std::function<async::Task<std::string>(std::string upload, std::size_t part)>;
   /// Writes an object in parts; aborts the upload if a part fails.
