@@ -49,7 +49,8 @@ bool is_within(std::string_view text, JsonLimits limits) {
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
   if (!is_within(text, limits) || max_values_of(text) > max_values)
     return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(text, nullptr, false);
+  constexpr bool throws = false;
+  return nlohmann::json::parse(text, nullptr, throws);
 }
 
 std::string fault_of_json(std::string_view text, JsonLimits limits) {

@@ -38,14 +38,16 @@ class Glob {
     std::vector<std::pair<char32_t, char32_t>> ranges;
     bool accepts(char32_t c, std::string_view bytes) const;
   };
+  /// The unit that `?` and classes match; characters are those of UTF-8.
+  enum class Unit : unsigned char { byte, character };
   friend class GlobCompiler;
   void finish();
 
   std::vector<Token> tokens_;  ///< The tokens between prefix and suffix.
   /// The literal beginning and end of every match; they decide most comparisons.
   std::string prefix_, suffix_;
-  bool characters_ = false;  ///< `?` and classes match UTF-8 characters instead of bytes.
-  bool never_ = false;       ///< The pattern matches nothing.
+  Unit unit_ = Unit::byte;
+  bool never_ = false;  ///< The pattern matches nothing.
 };
 
 /// Returns true if the relative path matches the glob, in git's dialect.
