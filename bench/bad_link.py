@@ -44,10 +44,10 @@ class BadLink:
         try:
             request = b""
             while b"\r\n\r\n" not in request:
-                bytes_ = self.take(client)
-                if not bytes_:
+                piece = self.take(client)
+                if not piece:
                     return
-                request += bytes_
+                request += piece
             if is_busy:
                 return self.refuse(client)
             server = socket.create_connection(self.server)
@@ -75,6 +75,7 @@ class BadLink:
             pass
 
     def take(self, sender: socket.socket) -> bytes:
+        """Receives a piece at the rate of the link, and cuts all connections if it is time for that."""
         piece = sender.recv(PIECE)
         with self.lock:
             self.passed += len(piece)

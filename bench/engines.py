@@ -1,5 +1,5 @@
-"""What one light requirement more costs on several engines, in turn: seconds of the whole run, and bytes that the engine's layers grow by. Beside it the other
-way to make the layer: its files are written here, and loaded into the engine as an image whose other layers it has.
+"""Measures what one more light requirement costs on several engines, in turn: seconds of the whole run, and bytes by which the engine's layers grow. The last
+column is another way to make that layer: this program writes its files, and loads them into the engine as an image whose other layers the engine has.
 
 Usage: engines.py [--pipe PROGRAM] [--rounds N] NAME=ENDPOINT[,classic][,host][,certificates=FOLDER]...     prints a table. An ENDPOINT is a value of
 DOCKER_HOST; `classic` builds without BuildKit (DOCKER_BUILDKIT=0), `host` with the host's network. The engines have to have python:3.11-slim-bookworm.
@@ -33,11 +33,11 @@ class Engine:
             self.variables |= {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": self.certificates}
         self.network = "host" if "host" in options else ""
         self.pipe, self.folder, self.mark = pipe, Path(tempfile.mkdtemp(prefix="pipe-bench-")), str(time.time_ns())
-        self.more: list[float] = []
-        self.same: list[float] = []
-        self.grown: list[int] = []
-        self.loaded: list[float] = []
-        self.refusal = ""
+        self.more: list[float] = []  # seconds of a run with one more requirement
+        self.same: list[float] = []  # seconds of the unchanged run after it
+        self.grown: list[int] = []  # bytes by which the layers have grown
+        self.loaded: list[float] = []  # seconds to load a layer that this program has written
+        self.refusal = ""  # the engine's message, if it refuses to load one
 
     def seconds(self, requirements: list[str]) -> float:
         command = self.pipe.image_project(self.folder, requirements, self.mark)
@@ -75,7 +75,7 @@ class Engine:
             self.load(requirement)
 
     def load(self, requirement: str) -> None:
-        """Measures `docker load` of an image with one layer more than the newest image, of which only that layer is sent."""
+        """Measures how long the engine takes to load an image that has the newest image's layers and one more, if only that one is sent."""
         image = self.newest_image()
         begin = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:

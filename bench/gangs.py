@@ -1,4 +1,4 @@
-"""Steps with nodes, beside what starts such processes by itself. All in one run, in turn; medians, and the fastest and slowest.
+"""Measures steps with nodes beside other programs that start such processes. All in one run, in turn; medians, and the fastest and slowest.
 PIPE=... bench/gangs.py [ROUNDS [PART]...]
 
 A PART is one of these; by default all:
@@ -34,8 +34,8 @@ TORCHRUN = shlex.split(os.environ.get("TORCHRUN") or shutil.which("torchrun") or
 COMPOSE = shlex.split(os.environ.get("COMPOSE") or shutil.which("docker-compose") or "")
 RANKS = 8
 IMAGE = "python:3.11-slim-bookworm"
-# The clock that all processes of a machine share; in one write, since torchrun's processes share a pipe, too.
-SAY = "import os, time\nos.write(1, f'began {time.time()} {os.getpid()}\\n'.encode())\n"
+# A rank's first line: the time by the clock that all processes of a machine share, in one write, since torchrun's processes share a pipe, too.
+PRINT_BEGIN = "import os, time\nos.write(1, f'began {time.time()} {os.getpid()}\\n'.encode())\n"
 
 
 def shown(what: str, seconds: list[float]) -> str:
@@ -54,7 +54,7 @@ def start(folder: pathlib.Path, place: str) -> subprocess.Popen:
 
 
 def began(lines, count: int) -> list[tuple[float, int]]:
-    """Returns when the first `count` of the processes have begun, and their numbers, as they print them."""
+    """Returns the begin and the number of each of the first `count` processes, as PRINT_BEGIN has printed them."""
     found = []
     for line in lines:
         found += [(float(moment), int(process)) for moment, process in re.findall(r"began ([\d.]+) (\d+)", line)]  # processes may share a line
@@ -63,7 +63,8 @@ def began(lines, count: int) -> list[tuple[float, int]]:
     sys.exit(f"only {len(found)} of {count} have begun")
 
 
-def whole(folder: pathlib.Path, place: str) -> float:
+def run_time(folder: pathlib.Path, place: str) -> float:
+    """Returns the seconds of a whole run."""
     begin = time.monotonic()
     process = start(folder, place)
     process.communicate()
@@ -77,14 +78,15 @@ def one(folder: pathlib.Path):
         took: dict[str, list[float]] = {"plain": [], "gang of one": []}
         for turn in range(ROUNDS + 1):
             for name, step in (("plain", {}), ("gang of one", {"nodes": 1})):
-                write(folder, step, SAY)
-                seconds = whole(folder, place)
+                write(folder, step, PRINT_BEGIN)
+                seconds = run_time(folder, place)
                 if turn > 0:  # the first has built the image
                     took[name].append(seconds)
         print(f"one, {place}, whole run: {'; '.join(shown(name, seconds) for name, seconds in took.items())}", flush=True)
 
 
-def first_lines(folder: pathlib.Path, place: str) -> float:
+def time_to_first_lines(folder: pathlib.Path, place: str) -> float:
+    """Returns the seconds from the start of `pipe` to the first line of the last rank."""
     begin = time.time()
     process = start(folder, place)
     last = max(moment for moment, _ in began(process.stdout, RANKS))
@@ -93,25 +95,25 @@ def first_lines(folder: pathlib.Path, place: str) -> float:
 
 
 def local(folder: pathlib.Path):
-    ours, theirs = [], []
+    by_pipe, by_torchrun = [], []
     for _ in range(ROUNDS):
-        write(folder, {"nodes": {"count": 1, "processes": RANKS}}, SAY)
-        ours.append(first_lines(folder, "local"))
+        write(folder, {"nodes": {"count": 1, "processes": RANKS}}, PRINT_BEGIN)
+        by_pipe.append(time_to_first_lines(folder, "local"))
         if TORCHRUN:
             begin = time.time()
             process = subprocess.Popen([*TORCHRUN, "--standalone", f"--nproc_per_node={RANKS}", "train.py"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            theirs.append(max(moment for moment, _ in began(process.stdout, RANKS)) - begin)
+            by_torchrun.append(max(moment for moment, _ in began(process.stdout, RANKS)) - begin)
             process.communicate()
-    print(f"local, {RANKS} ranks to their first line: {shown('pipe', ours)}; {shown('torchrun', theirs) if theirs else 'torchrun is not there'}", flush=True)
+    print(f"local, {RANKS} ranks to their first line: {shown('pipe', by_pipe)}; {shown('torchrun', by_torchrun) if by_torchrun else 'torchrun is not there'}", flush=True)
 
 
 def docker(folder: pathlib.Path):
-    ours, theirs = [], []
+    by_pipe, by_compose = [], []
     service = {"image": IMAGE, "command": ["python3", "/code/train.py"], "volumes": [f"{folder}:/code:ro"]}
     for turn in range(ROUNDS + 1):
-        write(folder, {"nodes": RANKS}, SAY)
+        write(folder, {"nodes": RANKS}, PRINT_BEGIN)
         (folder / "compose.yaml").write_text(json.dumps({"version": "3.7", "services": {f"rank{rank}": service for rank in range(RANKS)}}))
-        seconds = [first_lines(folder, "docker")]
+        seconds = [time_to_first_lines(folder, "docker")]
         if COMPOSE:
             begin = time.time()
             process = subprocess.Popen([*COMPOSE, "-f", "compose.yaml", "-p", folder.name.lower(), "up", "--no-color"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -119,18 +121,18 @@ def docker(folder: pathlib.Path):
             process.communicate()
             subprocess.run([*COMPOSE, "-f", "compose.yaml", "-p", folder.name.lower(), "down"], cwd=folder, check=True, capture_output=True)
         if turn > 0:
-            ours.append(seconds[0])
-            theirs += seconds[1:]
-    print(f"docker, {RANKS} containers to their first line: {shown('pipe', ours)}; {shown('docker-compose up', theirs) if theirs else 'docker-compose is not there'}", flush=True)
+            by_pipe.append(seconds[0])
+            by_compose += seconds[1:]
+    print(f"docker, {RANKS} containers to their first line: {shown('pipe', by_pipe)}; {shown('docker-compose up', by_compose) if by_compose else 'docker-compose is not there'}", flush=True)
 
 
-def ranks_here(mark: str) -> list[int]:
-    """Returns the process numbers of the ranks on this machine."""
+def ranks_of(pipeline: str) -> list[int]:
+    """Returns the process numbers of the ranks of a pipeline on this machine."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
             variables = pathlib.Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
-            if f"PIPE_PIPELINE={mark}".encode() in variables and pathlib.Path(f"/proc/{number}/cmdline").read_bytes().startswith(b"python3\0train.py"):
+            if f"PIPE_PIPELINE={pipeline}".encode() in variables and pathlib.Path(f"/proc/{number}/cmdline").read_bytes().startswith(b"python3\0train.py"):
                 found.append(int(number))
         except OSError:
             continue
@@ -139,14 +141,14 @@ def ranks_here(mark: str) -> list[int]:
 
 def restart(folder: pathlib.Path):
     # The id ends with -ATTEMPT, and after a restart with -ATTEMPT-RESTART: the first ranks sleep until they are killed, the restarted ones end at once.
-    program = SAY + "if not os.environ['PIPE_RENDEZVOUS_ID'].endswith('-1-1'):\n    time.sleep(600)\n"
+    program = PRINT_BEGIN + "if not os.environ['PIPE_RENDEZVOUS_ID'].endswith('-1-1'):\n    time.sleep(600)\n"
     for place, nodes in (("local", {"count": 1, "processes": RANKS}), ("docker", {"count": RANKS})):
         took = []
         for _ in range(ROUNDS):
             write(folder, {"nodes": {**nodes, "restarts": 1}}, program)
             process = start(folder, place)
             began(process.stdout, RANKS)
-            victim = ranks_here("bench")[-1]
+            victim = ranks_of("bench")[-1]
             killed = time.time()
             os.kill(victim, signal.SIGKILL)
             took.append(max(moment for moment, _ in began(process.stdout, RANKS)) - killed)

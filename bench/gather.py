@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a gather costs the driver: its peak memory (VmHWM) in a run in which all makers are reused, with a last step that gathers what they made and with
-one that does not; the difference is the gather's. The makers are processes of this machine, and their outputs a few bytes each.
+"""Measures what a gather costs the driver: its peak memory (VmHWM) in a run in which all makers are reused, with a last step that gathers their outputs and
+with one that does not; the difference is the gather's. The makers are processes of this machine, and their outputs a few bytes each.
 
     bench/gather.py [--pieces 2000,10000,100000] [--orchestrator local|kubernetes] [--pipe PROGRAM]
 
@@ -98,13 +98,13 @@ def main() -> int:
     for pieces in map(int, arguments.pieces.split(",")):
         place = Place(arguments.pipe, arguments.orchestrator)
         try:
-            _, made = place.run(pieces, is_gathered=False)
+            _, make_seconds = place.run(pieces, is_gathered=False)
             without, _ = place.run(pieces, is_gathered=False)
             peak, seconds = place.run(pieces, is_gathered=True)
         finally:
             place.close()
         verdict = "met" if peak <= TARGET_MB * 1_000_000 else "missed"
-        print(f"{pieces:,}  {made:.0f} s  {without / 1e6:.1f} MB  {peak / 1e6:.1f} MB  {(peak - without) / pieces:,.0f} B  {seconds:.1f} s  ({verdict})", flush=True)
+        print(f"{pieces:,}  {make_seconds:.0f} s  {without / 1e6:.1f} MB  {peak / 1e6:.1f} MB  {(peak - without) / pieces:,.0f} B  {seconds:.1f} s  ({verdict})", flush=True)
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a large file costs on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line
+"""Measures a large file on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line
 of the step that reads it, beside one SHA-256 of the file by OpenSSL, in each round; whether both steps see one file; by how much the disk fills, also
 for a copy that is asked for.
 
@@ -22,7 +22,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def used(folder: pathlib.Path) -> int:
+def used_bytes(folder: pathlib.Path) -> int:
+    """Returns the bytes in use on the folder's file system."""
     os.sync()
     about = os.statvfs(folder)
     return (about.f_blocks - about.f_bfree) * about.f_frsize
@@ -45,17 +46,17 @@ def measure(pipe: str, folder: pathlib.Path, orchestrator: str, size: int, is_se
     def run(*words: str) -> str:
         return subprocess.run([pipe, *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    before = used(folder)
+    before = used_bytes(folder)
     run("run", "pipeline.yaml", "--no-cache", "--orchestrator", orchestrator)
     run("artifacts", "latest")  # Makes the links.
     made = {name: next(folder.glob(f".pipe/outputs/*/*/{name}")) for name in ("data", "end", "begin", "inode")}
     text = {name: path.read_text() for name, path in made.items() if name != "data"}
     data = made["data"].resolve()
-    grown = used(folder) - before
+    grown = used_bytes(folder) - before
     begin = time.monotonic()
     run("artifacts", "latest", "make.data", "--copy", "copy")
     copied = time.monotonic() - begin
-    copy_grown = used(folder) - before - grown
+    copy_grown = used_bytes(folder) - before - grown
     return {"seconds": float(text["begin"]) - float(text["end"]), "digest": digest_time(data), "one file": data.stat().st_ino == int(text["inode"]),
             "disk": grown / size, "copy": copied, "disk of copy": copy_grown / size}
 

@@ -1,4 +1,4 @@
-"""How long a cluster takes to give nodes to all pods of one step with nodes. The nodes are hollow ones of a test bed (scripts/testbed/kubernetes hollow 8): scheduling is real,
+"""Measures how long a cluster takes to give nodes to all pods of one step with nodes. The nodes are hollow ones of a test bed (scripts/testbed/kubernetes hollow 8): scheduling is real,
 containers are none.
 Usage: hollow_gang.py [--bed kubernetes|kubernetes-newer] [--pods 64] [--rounds 3]; PIPE names the command. Prints a line of JSON for each round, with seconds since the start of
 `pipe run` to the first pod, to the last pod that has a node, and to the last that runs, and from Ctrl-C to the end of `pipe`; and the number of Jobs."""
@@ -40,10 +40,10 @@ class Round:
         now = time.monotonic()
         self.first = self.first or now
         self.seen[pod["metadata"]["name"]] = pod
-        all_of = list(self.seen.values())
-        if not self.scheduled and sum(bool(each["spec"].get("nodeName")) for each in all_of) == self.pods:
+        pods = list(self.seen.values())
+        if not self.scheduled and sum(bool(each["spec"].get("nodeName")) for each in pods) == self.pods:
             self.scheduled = now
-        if not self.running and sum(each["status"]["phase"] == "Running" for each in all_of) == self.pods:
+        if not self.running and sum(each["status"]["phase"] == "Running" for each in pods) == self.pods:
             self.running = now
 
     def run(self) -> dict:

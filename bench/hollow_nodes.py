@@ -1,4 +1,4 @@
-"""Stand-ins for the machines of a large cluster: nodes that no kubelet is behind. This program plays the kubelets, all of them: it renews the nodes' leases, ends each
+"""Stand-ins for the machines of a large cluster: nodes without kubelets. This program acts for all of the kubelets: it renews the nodes' leases, ends each
 pod that is scheduled to one of them, with exit code 0, and serves their logs, which are empty. What schedules, creates and deletes is the real cluster.
 Usage: kubectl config view --output json | hollow_nodes.py --nodes N [--seconds S] [--gpus G]; prints `ready`, and removes the nodes when it is stopped (SIGTERM)."""
 
@@ -54,7 +54,7 @@ class Api:
 
 
 class Logs(http.server.BaseHTTPRequestHandler):
-    """The part of a kubelet's own API that tells a container's log: here that of an agent whose step has printed nothing."""
+    """The part of a kubelet's own API that serves a container's log: here the log of an agent whose step has printed nothing."""
 
     protocol_version = "HTTP/1.1"
 
@@ -110,7 +110,7 @@ class Nodes:
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, "namespace": "kube-node-lease"},
                      "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now()}}
             api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)
-            # The cluster taints new nodes.
+            # The cluster taints new nodes, which would keep pods away.
             api.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, "application/merge-patch+json")
 
     def renew(self) -> None:

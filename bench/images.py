@@ -14,6 +14,7 @@ from peers.counting_registry import CountingRegistry
 from peers.pipe import Pipe, PipeLocal
 from peers.zenml import ZenML
 
+# Environments, and the requirements that a round adds, one in each.
 BASE = ["numpy==1.26.4", "pandas==2.2.2", "scipy==1.13.1", "scikit-learn==1.5.2"]
 LIBRARIES = ["nvidia-cublas-cu12==12.4.5.8", "nvidia-cudnn-cu12==9.1.0.70", "nvidia-cufft-cu12==11.2.1.3", "nvidia-cusparse-cu12==12.3.1.170"]
 LIGHT = ["tabulate==0.9.0", "colorama==0.4.6", "tqdm==4.66.5", "click==8.1.7", "packaging==24.1"]
@@ -26,7 +27,7 @@ class Images:
         self.bench, self.report, self.quick = bench, report, quick
         self.pipe, self.local, self.zenml, self.bare = pipe, PipeLocal(pipe, bench.folder()), zenml, bare
         self.mark = str(time.time_ns())
-        self.rows: list[tuple[str, str, str, bool]] = []  # Work, measured, target, whether it is met.
+        self.rows: list[tuple[str, str, str, bool]] = []  # the work, the measured value, the target, and whether it is met
 
     def measure(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""How fast the pages open: the report and the live page of a run of 10,000 steps, a list of 10,000 runs, a log of 1 GiB. In a headless Chromium; the last table has the targets."""
+"""Measures how fast the pages open: the report and the live page of a run of 10,000 steps, a list of 10,000 runs, a log of 1 GiB. In a headless Chromium; the last table has the targets."""
 
 import json
 import os

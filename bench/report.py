@@ -1,4 +1,4 @@
-"""Writes the table of results."""
+"""The results as Markdown, with a table for each section, and an earlier report's results from its JSON."""
 
 import json
 from dataclasses import dataclass, field

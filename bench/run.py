@@ -119,8 +119,8 @@ class Runner:
                     commands[peer.name] = peer.make_done(work, self.bench.folder(), self.bench.run)
                 except Absent as reason:
                     samples[peer.name] = Samples(absent=str(reason))
-            time.sleep(3)  # a file changed in the last two seconds may rightly be looked at more closely
-            for command in commands.values():  # and what is written once after a first run is no part of the second's figures
+            time.sleep(3)  # files that changed in the last two seconds may rightly be read again
+            for command in commands.values():  # what is written once, after a first run, does not belong to the figures of the second
                 self.bench.run(command)
             samples |= self.bench.alternate({name: lambda command=command: command for name, command in commands.items()}, 5 if self.options.quick else 11)
             target = ("pipe", "wall", 50.0) if count == 10000 else None

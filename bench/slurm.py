@@ -1,4 +1,4 @@
-"""Steps on a Slurm cluster, compared with a script as people write it by hand: an array of jobs, and a loop over squeue until the array has ended.
+"""Measures steps on a Slurm cluster beside a script as people write it by hand: an array of jobs, and a loop over squeue until the array has ended.
 PIPE=... SLURM_CONF=... bench/slurm.py [STEPS [PART]...]
 
 A PART is one of these; by default the first:
@@ -71,6 +71,7 @@ def calls(folder: pathlib.Path, program: str) -> int:
 
 
 def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
+    """Returns the seconds of the run, and how long after its last command the end of each step was noticed."""
     begin = time.monotonic()
     process = start_pipe(folder, steps)
     ended, noticed = {}, []
@@ -87,11 +88,11 @@ def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
 
 def race(folder: pathlib.Path):
     subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
-    hand = by_hand(folder)
+    hand_seconds = by_hand(folder)
     asked_by_hand = requests()
     subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
-    ours, noticed = by_pipe(folder, STEPS)
-    print(f"{STEPS} steps: an array by hand {hand:.1f} s, pipe {ours:.1f} s ({ours / hand:.2f} x); an end is noticed after {statistics.median(noticed):.2f} s "
+    pipe_seconds, noticed = by_pipe(folder, STEPS)
+    print(f"{STEPS} steps: an array by hand {hand_seconds:.1f} s, pipe {pipe_seconds:.1f} s ({pipe_seconds / hand_seconds:.2f} x); an end is noticed after {statistics.median(noticed):.2f} s "
           f"(median; slowest {max(noticed):.2f} s); requests to the controller: {asked_by_hand} and {requests()}", flush=True)
 
 
@@ -121,11 +122,11 @@ def waiting(folder: pathlib.Path):
 
 def by_snakemake(folder: pathlib.Path, steps: int) -> float:
     (folder / "Snakefile").write_text(f"rule all:\n  input: expand('{{i}}.txt', i=range({steps}))\nrule step:\n  output: '{{i}}.txt'\n  shell: 'date >{{output}}'\n")
-    srun = folder / "bin/srun"  # its jobs do not know SLURM_CONF
+    srun = folder / "bin/srun"  # the plugin's jobs do not have SLURM_CONF
     srun.parent.mkdir()
     srun.write_text(f"#!/bin/sh\nSLURM_CONF={os.environ['SLURM_CONF']} exec {shutil.which('srun')} \"$@\"\n")
     srun.chmod(0o755)
-    # It would ask sacct unless it asks so often that no ended job can be forgotten (MinJobAge): its own pause is 40 s.
+    # The plugin would ask sacct; squeue suffices if it is asked before the controller forgets an ended job (MinJobAge). The plugin's own pause is 40 s.
     words = ["--executor", "slurm", "--jobs", str(steps), "--slurm-no-account", "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "15",
              "--default-resources", "slurm_partition=main", "mem_mb=50", "runtime=10", "--latency-wait", "10"]
     begin = time.monotonic()
@@ -138,9 +139,9 @@ def by_snakemake(folder: pathlib.Path, steps: int) -> float:
 
 def snakemake(folder: pathlib.Path):
     steps = 50
-    ours, _ = by_pipe(folder, steps)
-    theirs = by_snakemake(folder, steps)
-    print(f"{steps} steps: pipe {ours:.1f} s, Snakemake's plugin {theirs:.1f} s", flush=True)
+    pipe_seconds, _ = by_pipe(folder, steps)
+    snakemake_seconds = by_snakemake(folder, steps)
+    print(f"{steps} steps: pipe {pipe_seconds:.1f} s, Snakemake's plugin {snakemake_seconds:.1f} s", flush=True)
 
 
 def main():

@@ -29,7 +29,7 @@ class Usage:
         self.points()
 
     def accounts(self) -> None:
-        """By Google Benchmark, each a mean of many."""
+        """Measures by Google Benchmark, whose figures are means of many calls."""
         samples: dict[str, Samples] = {}
         for name in MICRO:
             program = self.tools / name
@@ -51,7 +51,7 @@ class Usage:
                      target=("accounts_of_a_short_step", "wall", SHORT_STEP_MS))
 
     def sleepers(self) -> None:
-        """Returns the CPU time of a run whose step sleeps, less that of a run whose step ends at once."""
+        """Measures the CPU time of a run whose step sleeps, less that of a run whose step ends at once."""
         seconds = 5 if self.quick else 30
         contestants = {self.name(place, length): self.sleeper(place, length) for place in ("local", "docker") for length in (0, seconds)}
         samples = self.bench.alternate(contestants, 1 if self.quick else 3)
@@ -64,7 +64,7 @@ class Usage:
 
     def sleeper(self, place: str, seconds: int) -> Callable[[], Command]:
         line = " & ".join([f"sleep {seconds}"] * 3) + f" & sleep {seconds}; wait"
-        return lambda: self.run(f"settings: {{docker: {{parent_image: '{IMAGE}', network: none}}}}\nsteps: {{sleep: {{command: '{line}'}}}}\n", place)
+        return lambda: self.project(f"settings: {{docker: {{parent_image: '{IMAGE}', network: none}}}}\nsteps: {{sleep: {{command: '{line}'}}}}\n", place)
 
     def share(self, place: str, seconds: int, samples: dict[str, Samples]) -> str:
         short, long = samples[self.name(place, 0)], samples[self.name(place, seconds)]
@@ -85,9 +85,10 @@ class Usage:
         self.section(f"A step that prints {count:,} points of a metric", samples, [], notes=notes)
 
     def printer(self, head: str, count: int) -> Callable[[], Command]:
-        return lambda: self.run(f"steps: {{train: {{command: [python3, train.py, '{head}', '{count}']}}}}\n", "local", {"train.py": TRAIN})
+        return lambda: self.project(f"steps: {{train: {{command: [python3, train.py, '{head}', '{count}']}}}}\n", "local", {"train.py": TRAIN})
 
-    def run(self, pipeline: str, place: str, files: dict[str, str] | None = None) -> Command:
+    def project(self, pipeline: str, place: str, files: dict[str, str] | None = None) -> Command:
+        """Writes a project into a new folder, and returns the command that runs it."""
         if place == "docker" and subprocess.run(["docker", "version"], capture_output=True).returncode:
             raise Absent("no Docker Engine answers")
         folder = self.bench.folder()

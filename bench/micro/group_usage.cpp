@@ -1,6 +1,6 @@
 /// @file
-/// What the accounts of a container's step cost: a short one's are read when it begins and when its
-/// first process has ended; a longer one is sampled besides.
+/// The cost of the accounts of a container's step: those of a short step are read when it begins
+/// and when its first process has ended; a longer step is sampled besides.
 #include <benchmark/benchmark.h>
 #include <signal.h>
 #include <sys/stat.h>

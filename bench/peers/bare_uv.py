@@ -1,4 +1,4 @@
-"""What an image costs at least: `uv pip install` in a container of the parent image, and `docker commit`."""
+"""The least that an image costs: `uv pip install` in a container of the parent image, and `docker commit`."""
 
 import shlex
 import subprocess
@@ -20,9 +20,7 @@ class BareUv(Peer):
         return ["docker", "--version"]
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
-        """uv and its cache are in a volume. A `mark` that ends with `cold` leaves out the cache.
-
-        Byte code is compiled, as in pipe's images."""
+        """Returns the command that makes the image, with byte code as in pipe's images, by a uv in a volume. A `mark` that ends with `cold` leaves out uv's cache."""
         cache = "--no-cache" if mark.endswith("cold") else "--cache-dir /c/cache"
         (folder / "requirements.txt").write_text("".join(f"{each}\n" for each in requirements))
         install = f"[ -x /c/bin/uv ] || pip install -q --break-system-packages --target /c uv; /c/bin/uv pip install --system --break-system-packages --link-mode copy {cache} --compile-bytecode -r /dev/stdin"

@@ -1,4 +1,4 @@
-"""The test bed's cluster with stand-ins for many nodes, what is asked of its API, and the same Jobs made with kubectl."""
+"""The test bed's cluster with stand-ins for many nodes, the number of requests to its API, and the same Jobs made with kubectl."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ def test_bed(*words: str, given: str | None = None) -> str:
 
 
 class StandInCluster:
-    """A real API server, scheduler and controllers; of its nodes only the workers' part is played. The contestants are a service account with the Role that
+    """A real API server, scheduler and controllers, with stand-ins for nodes (bench/hollow_nodes.py). The contestants act as a service account with the Role that
     `pipe kubernetes rbac` prints, so that the server's own audit log tells their requests from all others."""
 
     def __init__(self, pipe: str, folder: Path, nodes: int):
@@ -83,7 +83,7 @@ class StandInCluster:
         self.kubeconfig.write_text(json.dumps(config))
 
     def requests(self) -> int:
-        """Made by the contestants since the last call; a watch counts once."""
+        """Returns the number of requests that the contestants have made since the last call; a watch counts once."""
         time.sleep(2)  # the log is written in batches
         with self.audit.open() as log:
             log.seek(self.read)
@@ -106,7 +106,7 @@ class PipeOnCluster(Peer):
 
 
 class Kubectl(Peer):
-    """All Jobs at once in one file, as far as that goes, and a wait for all of them: no logs, no results, no order."""
+    """Creates all Jobs from one file and waits for all of them: without logs, results or an order."""
 
     name = "kubectl create, wait, delete"
 

@@ -27,11 +27,11 @@ GIB = 1 << 30
 
 
 def standard_headers(include: Path) -> str:
-    """A program with all headers of the standard library that pipeline.hpp includes: no compiler can read pipeline.hpp faster than those."""
+    """Returns a program with all headers of the standard library that pipeline.hpp includes: no compiler can read pipeline.hpp faster than those."""
     words = [compiler(), "-std=c++20", "-H", "-fsyntax-only", "-I", str(include), str(include / "pipeline/pipeline.hpp")]
-    told = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=True).stderr
+    included = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=True).stderr  # -H lists the headers there, with a dot for each level
     headers, above = [], [include / "pipeline"]
-    for dots, file in re.findall(r"^(\.+) (\S+)$", told, re.MULTILINE):
+    for dots, file in re.findall(r"^(\.+) (\S+)$", included, re.MULTILINE):
         above[len(dots):] = [Path(file)]
         if len(dots) == 1 or above[len(dots) - 1].is_relative_to(include):
             if not Path(file).is_relative_to(include) and "nlohmann" not in file:
@@ -68,7 +68,7 @@ def compile_command(text: str, flags: list[str], folder: Path, include: Path) ->
 
 
 def by_hand(folder: Path) -> Command:
-    """A file of 1 GiB is written, hashed and read by the system's tools."""
+    """Returns the command that writes, hashes and reads a file of 1 GiB by the system's tools."""
     return Command(["sh", "-c", f"dd if=/dev/zero of=data bs=1M count={GIB >> 20} 2>&1 && openssl dgst -sha256 data && cat data >/dev/null"], folder)
 
 

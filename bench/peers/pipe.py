@@ -48,8 +48,8 @@ class Pipe(Peer):
         return Command([self.program, "plan", "pipeline.yaml", "--orchestrator", "local", "--state", ".pipe"], folder)
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
-        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. A cold one
-        takes nothing from the package cache."""
+        """Returns the command that runs one trivial step in an image with these requirements. `mark` tells the environment from every earlier one; if it ends
+        with `cold`, nothing is taken from the package cache."""
         # uv installs in both cases: it is the default, and the second setting only fills the line.
         installer = "python_package_installer_args: {no-cache: true}" if mark.endswith("cold") else "python_package_installer: uv"
         (folder / "pipeline.yaml").write_text(f"""name: bench
@@ -80,7 +80,7 @@ steps:
 
 
 class PipeLocal(Pipe):
-    """Its steps are processes in virtual environments, whose caches are in a folder of the benchmark's."""
+    """Runs steps as processes in virtual environments, whose caches are in a folder of the benchmark's."""
 
     name = "pipe, local"
     orchestrator = "local"

@@ -36,7 +36,8 @@ class Snakemake(Peer):
         return Command([self.program, "--cores", str(work.jobs), "--quiet", "all"], folder)
 
     def make_done(self, work: Work, folder: Path, run: Callable[[Command], object]) -> Command:
-        """Its first run of 10,000 jobs would take many minutes: there the files are made for it, in order. The second run takes the same time either way."""
+        """Snakemake's first run of 10,000 jobs would take many minutes, so the files of more than 1,000 are written here, in order. The second run takes the same
+        time either way."""
         if len(work.steps) <= 1000:
             return super().make_done(work, folder, run)
         command = self.project(work, folder)

@@ -51,25 +51,26 @@ def between(text: str, tag: str) -> str:
     return text.split(f"<{tag}>")[1].split(f"</{tag}>")[0]
 
 
-def output(signer: Signer, own: Signer, path: str, name: str) -> dict:
-    upload = between(ask("POST", own.url("POST", name, uploads="")), "UploadId")
+def output(signer: Signer, driver: Signer, path: str, name: str) -> dict:
+    """Begins an upload, and returns the entry of the output in the stager's document."""
+    upload = between(ask("POST", driver.url("POST", name, uploads="")), "UploadId")
     signed = [signer.sign("PUT", name, partNumber=str(number), uploadId=upload) for number in range(1, PARTS + 1)]
     before, after = signed[0][0].split("partNumber=1&")
     return {"name": "o", "path": path, "key": name, "whole": signer.url("PUT", name), "upload": upload, "before": before + "partNumber=", "after": "&" + after,
             "signatures": [each[1] for each in signed]}
 
 
-def send(stager: str, signer: Signer, path: str, name: str, own: Signer | None = None) -> dict:
-    """Uploads and completes, as stager and driver do together. Returns the stager's report. @param own signs the driver's requests"""
-    own = own or signer
-    made = output(signer, own, path, name)
+def send(stager: str, signer: Signer, path: str, name: str, driver: Signer | None = None) -> dict:
+    """Uploads and completes, as stager and driver do together. Returns the stager's report. @param driver signs the driver's requests"""
+    driver = driver or signer
+    made = output(signer, driver, path, name)
     document = Path(path + ".collect")
     document.write_text(json.dumps({"outputs": [made], "report": signer.url("PUT", name + ".report"), "failure": "/none"}))
     subprocess.run([stager, "collect", str(document), "0"], check=True)
-    entry = json.loads(ask("GET", own.url("GET", name + ".report")))["outputs"][0]
+    entry = json.loads(ask("GET", driver.url("GET", name + ".report")))["outputs"][0]
     if not entry["at_once"]:
         parts = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(entry["tags"], 1))
-        ask("POST", own.url("POST", name, uploadId=made["upload"]), f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode())
+        ask("POST", driver.url("POST", name, uploadId=made["upload"]), f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode())
     return entry
 
 

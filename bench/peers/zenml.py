@@ -72,14 +72,14 @@ class ZenML(Peer):
         return Command([str(self.bin / "python"), "bench_pipeline.py"], folder, {**self.environment, "BENCH_STEPS": steps, "BENCH_IMAGE": ensure_image()})
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
-        """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one."""
+        """Returns the command that runs one trivial step in an image with these requirements. `mark` tells the environment from every earlier one."""
         self.ensure_stack()
         (folder / "bench_images.py").write_text(IMAGE_PIPELINE)
         settings = {"BENCH_IMAGE": ensure_image(with_ca=True), "BENCH_REQUIREMENTS": json.dumps(requirements), "BENCH_ENVIRONMENT": json.dumps({"BENCH_MARK": mark})}
         return Command([str(self.bin / "python"), "bench_images.py"], folder, {**self.environment, **settings})
 
     def ensure_stack(self) -> None:
-        """A stack with the local Docker orchestrator, registered once and active from then on."""
+        """Registers a stack with the local Docker orchestrator, which is active from then on; does nothing if that was done before."""
         registered = Path(self.environment["ZENML_CONFIG_PATH"]) / "bench-stack"
         if registered.exists():
             return
@@ -91,7 +91,7 @@ class ZenML(Peer):
         registered.touch()
 
     def clean_up(self) -> None:
-        """It leaves its containers and images behind."""
+        """Removes the containers and images that ZenML leaves behind."""
         images = listed("images", "-q", "--filter", "label=pipe-bench-peer=zenml")
         containers = {one for name in [*images, image_name(False), image_name(True)] for one in listed("ps", "-aq", "--filter", f"ancestor={name}")}
         for command in (["rm", "-f", *containers] if containers else []), (["rmi", "-f", *images] if images else []):

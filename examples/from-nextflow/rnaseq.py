@@ -44,8 +44,8 @@ def gathered(folder: str) -> list[tuple[dict, pathlib.Path | None]]:
 def report(out: str, counts: str, quality: str):
     lines = []
     for values, path in gathered(quality):
-        told = json.loads(path.read_text()) if path else "not known"
-        lines.append(f"quality\t{values['sample']} {values['lane']}\t{told}\n")
+        found = json.loads(path.read_text()) if path else "not known"
+        lines.append(f"quality\t{values['sample']} {values['lane']}\t{found}\n")
     for values, path in gathered(counts):
         lines += [f"count\t{values['sample']}\t{line}\n" for line in path.read_text().splitlines()]
     pathlib.Path(out).write_text("".join(lines))

@@ -1,4 +1,4 @@
-"""The area below 4 / (1 + x^2), in as many parts as there are processes: pi.py FILE."""
+"""Writes pi, the area below 4 / (1 + x^2) from 0 to 1, each process adding up its share of the strips: pi.py FILE."""
 
 import os
 import sys

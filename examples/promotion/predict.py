@@ -1,3 +1,5 @@
+"""Predicts the label of each point."""
+
 import argparse
 import csv
 

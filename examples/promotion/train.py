@@ -1,10 +1,12 @@
+"""Trains a linear model, by one of two methods."""
+
 import argparse
 
 import model
 
 
 def centroids(rows):
-    """The line between the means of both classes."""
+    """Returns the model whose line is half-way between the means of both classes."""
     means = []
     for wanted in (0, 1):
         points = [point for point, label in rows if label == wanted]

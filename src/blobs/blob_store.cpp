@@ -23,7 +23,7 @@ Body body_of(std::string text) {
 BlobError too_large(const std::string& key, const std::string& url) {
   return {BlobError::Kind::damaged_blob, "cannot read " + key + " from " + url +
                                              ": it is larger than " +
-                                             core::format_bytes(core::largest_text)};
+                                             core::format_bytes(core::max_text_bytes)};
 }
 
 async::Task<std::vector<std::string>> BlobStore::list(std::string prefix) {
@@ -38,7 +38,7 @@ async::Task<std::string> BlobStore::get_text(std::string key) {
   std::string text;
   const auto name = key;
   const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > core::largest_text) throw too_large(name, url());
+    if (text.size() + bytes.size() > core::max_text_bytes) throw too_large(name, url());
     text += bytes;
   };
   co_await get(std::move(key), Range{}, on_bytes);

@@ -8,10 +8,10 @@
 namespace pipeline::blobs {
 namespace {
 
-/// Decodes a character reference at the beginning of the text, such as `&#39;` or `&#x27;`, as
-/// which servers in Go write quotes. Returns the reference's length; 0 if the text does not begin
-/// with one.
-std::size_t decode_number(std::string_view text, std::string& result) {
+/// Appends the ASCII character of the character reference that begins the text, such as `&#39;` or
+/// `&#x27;`: servers in Go write quotes so. Returns the reference's length; 0 if the text does not
+/// begin with a reference to an ASCII character.
+std::size_t append_character_reference(std::string_view text, std::string& result) {
   if (!text.starts_with("&#")) return 0;
   const bool is_hex = text.substr(2).starts_with('x');
   const auto* const last = text.data() + text.size();
@@ -30,7 +30,7 @@ std::string unescaped(std::string_view text) {
   while (!text.empty()) {
     const auto entity = std::ranges::find_if(
         entities, [&](const auto& each) { return text.starts_with(each.first); });
-    if (const auto length = decode_number(text, result)) {
+    if (const auto length = append_character_reference(text, result)) {
       text.remove_prefix(length);
     } else if (entity != entities.end()) {
       result += entity->second;

@@ -8,7 +8,8 @@
 
 namespace pipeline::blobs {
 
-/// Returns the text of the first element of this name, with entities decoded; or empty.
+/// Returns the text of the first element of this name, with entities decoded; empty if there is no
+/// such element.
 std::string xml_text(std::string_view xml, std::string_view element);
 
 /// Returns the texts of all elements of this name, which are not nested, in order.

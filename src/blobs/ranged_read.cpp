@@ -11,8 +11,6 @@
 
 namespace pipeline::blobs {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 Range range_at(const FileRanges& ranges, std::size_t i) {
@@ -27,16 +25,16 @@ void check_range(const std::string& key, std::uint64_t received, const Range& ra
 }
 
 /// The result of reading the first range.
-struct First {
+struct FirstRange {
   std::uint64_t total;  ///< Bytes of the whole blob.
   Pace pace;            ///< How fast the first range arrived.
 };
 
 /// Reads the first range. If the blob ends there, or the store does not support ranges, reads the
 /// whole blob and returns nothing.
-async::Task<std::optional<First>> read_first(BlobStore& store, const std::string& key,
-                                             std::function<void(std::string_view)> on_bytes,
-                                             core::CancelSource* cancel) {
+async::Task<std::optional<FirstRange>> read_first(BlobStore& store, const std::string& key,
+                                                  std::function<void(std::string_view)> on_bytes,
+                                                  core::CancelSource* cancel) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t received = 0;
   const auto begun = Clock::now();
@@ -47,12 +45,12 @@ async::Task<std::optional<First>> read_first(BlobStore& store, const std::string
     on_bytes(bytes);
   };
   co_await store.get(key, Range{0, first_range}, count, cancel);
-  std::optional<First> first;
+  std::optional<FirstRange> first;
   if (received < first_range) co_return first;
   const Pace pace{first_byte - begun, Clock::now() - first_byte, received};
   const auto total = co_await store.size_for_ranges(key);
   if (!total) co_await store.get(key, Range{received, unlimited}, count, cancel);
-  if (total && *total > received) first = First{*total, pace};
+  if (total && *total > received) first = FirstRange{*total, pace};
   co_return first;
 }
 
@@ -91,7 +89,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
   co_await async::for_each(ranges.count(), limit, read);
 }
 
-async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file, fs::path path,
+async::Task<std::string> read_to_file(BlobStore& store, std::string key, OpenFile file,
                                       std::uint64_t max_bytes, core::CancelSource* cancel) {
   core::Hasher hasher;
   std::uint64_t left = max_bytes;
@@ -103,7 +101,7 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     if (bytes.size() > left) refuse();
     left -= bytes.size();
     hasher.update(bytes);
-    core::write_fully(file, bytes, path);
+    core::write_fully(file.descriptor, bytes, file.path);
   };
   if (max_bytes <= first_range) {
     co_await store.get(key, Range{}, on_bytes, cancel);
@@ -120,14 +118,14 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     const auto range = range_at(ranges, i);
     std::uint64_t received = 0;
     const std::function<void(std::string_view)> write = [&](std::string_view bytes) {
-      write_at(file, range.begin + received, bytes, path);
+      write_at(file.descriptor, range.begin + received, bytes, file.path);
       received += bytes.size();
     };
     co_await store.get(key, range, write, cancel);
     check_range(key, received, range);
     // The hash follows the ranges in order, while their bytes are in the page cache.
     for (written.insert(i); written.erase(due) > 0; ++due)
-      hash_span(file, ranges.span(due), path, hasher);
+      hash_span(file.descriptor, ranges.span(due), file.path, hasher);
   };
   co_await async::for_each(ranges.count(), limit, read);
   co_return hasher.finish().hex();

@@ -16,12 +16,15 @@ async::Task<> read_stream(BlobStore& store, std::string key,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel);
 
+/// A file that is open for reading and writing.
+struct OpenFile {
+  int descriptor;
+  std::filesystem::path path;  ///< For messages.
+};
+
 /// Writes the blob to an open, empty file, and returns the SHA-256 of the written bytes in hex.
-/// Throws UnusableBlob if the blob has more than `max_bytes`.
-/// @param file open for reading and writing
-/// @param path the file's, for messages
-async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file,
-                                      std::filesystem::path path, std::uint64_t max_bytes,
-                                      core::CancelSource* cancel);
+/// Throws UnusableBlob if the blob has more than `max_bytes`, or became shorter meanwhile.
+async::Task<std::string> read_to_file(BlobStore& store, std::string key, OpenFile file,
+                                      std::uint64_t max_bytes, core::CancelSource* cancel);
 
 }  // namespace pipeline::blobs

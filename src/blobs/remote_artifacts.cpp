@@ -84,6 +84,7 @@ bool is_other_sum(std::string_view a, std::string_view b) {
   return sum_a && sum_b && sum_a != sum_b;
 }
 
+/// Returns true unless the server's description contradicts the pod's report.
 bool is_what_was_sent(const Attestation& found, const RemoteArtifacts::Sent& sent) {
   return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
          is_made_of(found.tag, sent.tags).value_or(true);
@@ -220,7 +221,7 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   }
 }
 
-std::string RemoteArtifacts::place() const { return settings::to_json(settings_).dump(); }
+std::string RemoteArtifacts::settings_json() const { return settings::to_json(settings_).dump(); }
 
 async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, bool is_tree,
                                         Sent sent) {
@@ -331,7 +332,8 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
     const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                                        form == Form::executable ? 0755 : 0644));
     if (!file) throw core::system_error("cannot write " + to.string(), errno);
-    co_return co_await read_to_file(store(), key, file.get(), to, max_bytes, cancel);
+    OpenFile opened{file.get(), to};
+    co_return co_await read_to_file(store(), key, std::move(opened), max_bytes, cancel);
   }
   co_return hasher.finish().hex();
 }

@@ -73,11 +73,11 @@ class RemoteArtifacts {
   /// Returns true if a result of another machine is not downloaded before its content is needed.
   /// This holds by default for a step that runs elsewhere (`of_elsewhere`), and with
   /// `verify: consumer` for any step.
-  bool keeps_results(bool of_elsewhere) const {
+  bool leaves_results_in_store(bool of_elsewhere) const {
     return of_elsewhere ? is_verified_by_consumers() : settings_.option("verify") == "consumer";
   }
   /// Returns the store's settings as JSON, for model::Elsewhere.
-  std::string place() const;
+  std::string settings_json() const;
   /// The report of a pod about a blob that it has sent.
   struct Sent {
     std::uint64_t bytes = 0;
@@ -152,6 +152,7 @@ class RemoteArtifacts {
   bool is_probed_ = false;
 };
 
+/// Returns true if the owner of the file may execute it.
 bool is_executable_file(const std::filesystem::path& file);
 /// Returns the bytes of a file, or of a folder as a tar. Throws EnvironmentError.
 Body body_of_artifact(const std::filesystem::path& path);

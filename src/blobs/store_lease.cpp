@@ -92,8 +92,8 @@ async::Task<bool> StoreLease::use(std::string key) {
     if (cleaning.keys.contains(key) && !cleaning.kept.contains(key)) concerned.push_back(id);
   bool is_kept = true;
   for (auto& id : concerned) {
-    const bool counts = co_await keep(id, key);
-    if (counts) continue;
+    const bool stays = co_await keep(id, key);
+    if (stays) continue;
     is_kept = false;
     co_await wait_for_end(std::move(id));
   }

@@ -66,9 +66,9 @@ class ConnectionLimit {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
   explicit ConnectionLimit(std::size_t max = max_connections)
-      : max_(max), now_(std::min<std::size_t>(2, max)) {}
+      : max_(max), current_(std::min<std::size_t>(2, max)) {}
 
-  std::size_t value() const { return now_; }
+  std::size_t value() const { return current_; }
   /// Records a request that the server refused as busy (429, 503), or that was cut.
   void note_failure(Clock::time_point time = Clock::now()) {
     begin_count();
@@ -76,32 +76,32 @@ class ConnectionLimit {
     // One event fails all requests in progress: failures within a second count once.
     if (time < next_) return;
     next_ = time + std::chrono::seconds(1);
-    now_ = std::max<std::size_t>(1, now_ / 2);
+    current_ = std::max<std::size_t>(1, current_ / 2);
     pause_ = rounds_after_loss;
   }
   /// Records a request and its duration.
   void note_success(std::uint64_t bytes, Seconds duration) {
     bytes_ += static_cast<double>(bytes);
     duration_ += duration;
-    if (++count_ < 2 * now_) return;
-    const auto rate = static_cast<double>(now_) * bytes_ / std::max(duration_.count(), 1e-6);
+    if (++count_ < 2 * current_) return;  // Each connection has not yet had two requests.
+    const auto rate = static_cast<double>(current_) * bytes_ / std::max(duration_.count(), 1e-6);
     begin_count();
     if (rate < min_gain * rate_of_fewer_) {
-      --now_;  // The connection that was added last did not increase the rate enough.
+      --current_;  // The connection that was added last did not increase the rate enough.
       rate_of_fewer_ = 0;
       pause_ = rounds_after_loss;
     } else if (pause_ > 0) {
       --pause_;
-    } else if (now_ < max_) {
+    } else if (current_ < max_) {
       rate_of_fewer_ = rate;
-      ++now_;
+      ++current_;
     }
   }
 
  private:
-  static constexpr double min_gain =
-      1.1;  ///< Rate with one more connection, divided by that before.
-  static constexpr unsigned rounds_after_loss = 8;  ///< Until one more connection is tried again.
+  /// The least rate with one more connection, divided by the rate before.
+  static constexpr double min_gain = 1.1;
+  static constexpr unsigned rounds_after_loss = 8;  ///< First value of pause_ after a decrease.
 
   void begin_count() {
     count_ = 0;
@@ -109,11 +109,11 @@ class ConnectionLimit {
     duration_ = {};
   }
 
-  std::size_t max_, now_, count_ = 0;
+  std::size_t max_, current_, count_ = 0;
   double bytes_ = 0;
   double rate_of_fewer_ = 0;  ///< Bytes a second with one connection fewer; 0: unknown.
   Seconds duration_{};
-  unsigned pause_ = 0;
+  unsigned pause_ = 0;      ///< Rounds until one more connection is tried again.
   Clock::time_point next_;  ///< The time from which a failure halves the number.
 };
 

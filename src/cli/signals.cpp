@@ -33,7 +33,7 @@ void (*volatile wake_loop)(int) = ignore;
 void on_interrupt(int number) {
   const int error = errno;
   pending_interrupts = pending_interrupts + 1;
-  if (pending_interrupts > 1) core::stop_reading(true);
+  if (pending_interrupts > 1) core::stop_reading();
   if (pending_interrupts > 2) give_up();
   wake_loop(number);
   errno = error;
@@ -57,7 +57,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // Under nohup, or without a terminal, SIGHUP stays ignored.
   pending_interrupts = 0;
-  core::stop_reading(false);
+  core::permit_reading();
   if (const auto before = handle_interrupt(); before != on_interrupt) wake_loop = before;
   wait();
 }
@@ -85,7 +85,7 @@ void StopOnSignals::wait() {
       cancel_.stop(core::StopLevel::graceful);
     } else if (cancel_.level() != core::StopLevel::immediate) {
       say_("stopping at once");
-      core::stop_reading(true);
+      core::stop_reading();
       cancel_.stop(core::StopLevel::immediate);
     } else if (number == SIGINT) {
       give_up();

@@ -37,7 +37,7 @@ const ShellWord* inline_script(const std::vector<ShellWord>& words, std::size_t 
   return found ? &words[*found] : nullptr;
 }
 
-/// Returns the template's text with unknown_value for its placeholders.
+/// Returns the template's text with unknown_value for each of its placeholders.
 std::string flatten(const Template& text) {
   std::string flat;
   for (const auto& part : text.parts) {
@@ -51,8 +51,8 @@ std::string flatten(const Template& text) {
 
 std::vector<ShellWord> words_of(const Command& command) {
   std::vector<ShellWord> words;
-  if (command.shell) {
-    for (const Template& line : command.arguments) words = shell_words(flatten(line));
+  if (command.shell) {  // Its only argument is the script.
+    for (const Template& script : command.arguments) words = shell_words(flatten(script));
   } else {
     for (const Template& argument : command.arguments) words.push_back({flatten(argument), 1});
   }
@@ -189,23 +189,27 @@ struct CodeDiscovery::Search {
 
 std::map<std::string, std::string> CodeDiscovery::follow(const CodeSeeds& seeds,
                                                          std::set<std::string>& looked_at) {
-  looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
   Search search{{}, {}, looked_at};
-  for (const auto& [file, reason] : seeds.files) search.add(file, reason);
-  for (const auto& [folder, reason] : seeds.folders)
-    for (const auto& file : tree_.files_below(folder, looked_at)) search.add(file, reason);
-  for (const auto& [module, reason] : seeds.modules) {
-    for (const auto& file : find_module("", module)) search.add(file, reason);
-    for (const auto& file : find_module("", module + ".__main__")) search.add(file, reason);
-  }
-  for (const auto& script : seeds.scripts)
-    follow_imports(python_imports(script), "", "", "imported by the command", search);
+  add_seeds(seeds, "imported by the command", search);
   while (!search.waiting.empty()) {
     const std::string file = std::move(search.waiting.front());
     search.waiting.pop_front();
     read_file(file, search);
   }
   return std::move(search.files);
+}
+
+void CodeDiscovery::add_seeds(const CodeSeeds& seeds, const std::string& what, Search& search) {
+  for (const auto& [file, reason] : seeds.files) search.add(file, reason);
+  for (const auto& [folder, reason] : seeds.folders)
+    for (const auto& file : tree_.files_below(folder, search.looked_at)) search.add(file, reason);
+  for (const auto& [module, reason] : seeds.modules) {
+    for (const auto& file : find_module("", module)) search.add(file, reason);
+    for (const auto& file : find_module("", module + ".__main__")) search.add(file, reason);
+  }
+  for (const auto& script : seeds.scripts)
+    follow_imports(python_imports(script), "", "", what, search);
+  search.looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
 }
 
 void CodeDiscovery::read_file(const std::string& file, Search& search) {
@@ -215,14 +219,7 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
   if (source.language != Language::shell) return;
   CodeSeeds seeds;
   read_words(source.words, file, seeds);
-  for (const auto& [named, reason] : seeds.files) search.add(named, reason);
-  for (const auto& [module, reason] : seeds.modules) {
-    for (const auto& each : find_module("", module)) search.add(each, reason);
-    for (const auto& each : find_module("", module + ".__main__")) search.add(each, reason);
-  }
-  for (const auto& script : seeds.scripts)
-    follow_imports(python_imports(script), "", "", "imported by " + file, search);
-  search.looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
+  add_seeds(seeds, "imported by " + file, search);
 }
 
 /// Adds the files of the imported modules. Python searches a module in the folder of the started
@@ -331,7 +328,7 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
     source.language = Language::none;
     return sources_.emplace(file, std::move(source)).first->second;
   }
-  const std::string text = pipeline::core::read_file(path);
+  const std::string text = core::read_file(path);
   if (source.language == Language::python)
     source.imports = python_imports(text);
   else

@@ -29,6 +29,7 @@ struct CodeSeeds {
   std::string key() const;          ///< Equal for equal seeds.
 };
 
+/// Remembers the imports and words of the files that it has read, for all commands of a pipeline.
 class CodeDiscovery {
  public:
   explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
@@ -61,6 +62,9 @@ class CodeDiscovery {
   void read_word(const ShellWord& word, const std::string& script, CodeSeeds& seeds);
   void add_path(const std::string& path, const Place& place, CodeSeeds& seeds);
   void read_file(const std::string& file, Search& search);
+  /// Adds the files that the seeds name or import.
+  /// @param what the beginning of the reason for the imports of the seeds' scripts
+  void add_seeds(const CodeSeeds& seeds, const std::string& what, Search& search);
   void follow_imports(const std::vector<PythonImport>& imports, const std::string& file,
                       const std::string& folder, const std::string& what, Search& search);
 

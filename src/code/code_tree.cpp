@@ -25,7 +25,7 @@ bool is_never_code(const fs::path& path, bool is_folder) {
 
 /// The maximum number of paths that lead to one folder. Without a limit, twenty folders with two
 /// links each to the next folder give a million paths.
-constexpr unsigned max_ways = 1000;
+constexpr unsigned max_paths = 1000;
 
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
@@ -42,7 +42,7 @@ void check_length(const fs::path& path) {
                          "leave the folder out with .dockerignore, or give it a shorter path");
 }
 
-/// @param link a link that leaves the pipeline's folder
+/// Returns what to do about a link that leaves the pipeline's folder.
 std::string advice_for_link(const fs::path& link) {
   std::error_code error;
   if (fs::exists(link.parent_path().parent_path() / "pyvenv.cfg", error))
@@ -125,8 +125,9 @@ std::vector<std::string> CodeTree::files_below(const std::string& folder,
   read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),
                     looked_at);
   std::vector<fs::path> above;
-  ways_.clear();
-  walk(folder, folder.empty() || !ignores(folder, true), above, files, looked_at);
+  paths_to_.clear();
+  constexpr bool is_folder = true;
+  walk(folder, folder.empty() || !ignores(folder, is_folder), above, files, looked_at);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -152,9 +153,9 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end())
     return;  // A link to a folder above itself.
-  if (++ways_[real.string()] > max_ways)
+  if (++paths_to_[real.string()] > max_paths)
     throw core::InputError("links lead to the folder '" + real.string() + "' by more than " +
-                               std::to_string(max_ways) + " paths below the pipeline's folder",
+                               std::to_string(max_paths) + " paths below the pipeline's folder",
                            "leave the links out with .dockerignore, or name the folders under "
                            "`code` that the step needs");
   above.push_back(real);

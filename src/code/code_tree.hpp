@@ -68,7 +68,7 @@ class CodeTree {
   core::DockerIgnore docker_ignore_;
   std::optional<GitRules> git_rules_;  ///< Read on first use.
   /// The number of paths by which walk() has reached each real folder.
-  std::unordered_map<std::string, unsigned> ways_;
+  std::unordered_map<std::string, unsigned> paths_to_;
   std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
 };
 

@@ -21,15 +21,6 @@ fs::path named_folder(const fs::path& file, std::string_view before, const fs::p
   return text.empty() ? otherwise : (file.parent_path() / text).lexically_normal();
 }
 
-/// Returns the folder that has `.git`: `folder` or one above it.
-std::optional<fs::path> repository_top(fs::path folder) {
-  std::error_code error;
-  for (;; folder = folder.parent_path()) {
-    if (fs::exists(folder / ".git", error)) return folder;
-    if (folder == folder.parent_path()) return std::nullopt;
-  }
-}
-
 /// Returns the folders, with `/` at their ends, that a .gitmodules file names.
 std::vector<std::string> submodules_of(const std::string& text) {
   std::vector<std::string> folders;
@@ -44,7 +35,7 @@ std::vector<std::string> submodules_of(const std::string& text) {
 }  // namespace
 
 GitRules::GitRules(const fs::path& root) : root_(root) {
-  const auto top = repository_top(root);
+  const auto top = vcs::repository_top(root);
   if (!top) {  // For example an unpacked archive of a release: .gitmodules names the submodules.
     sources_.push_back(root / ".gitmodules");
     for (auto& folder : submodules_of(core::read_if_file(sources_.back())))
@@ -70,7 +61,8 @@ GitRules::GitRules(const fs::path& root) : root_(root) {
   if (below == ".") return;
   prefix_ = below.generic_string();
   // If git leaves out the pipeline's own folder, its rules are ignored: the user wants these files.
-  if (ignore_.ignores(prefix_, true)) {
+  constexpr bool is_folder = true;
+  if (ignore_.ignores(prefix_, is_folder)) {
     ignore_ = {};
     prefix_.clear();
   } else {

@@ -40,11 +40,13 @@ class PythonLexer {
     const char c = peek();
     if (c == '\n') {
       if (open_ == 0) tokens_.push_back({PythonToken::Kind::line_end, "", line_});
-      ++line_, ++at_;
+      ++line_;
+      ++at_;
     } else if (c == '#') {
       at_ = std::min(source_.find('\n', at_), source_.size());
     } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
-      at_ += peek(1) == '\n' ? 2 : 3, ++line_;
+      at_ += peek(1) == '\n' ? 2 : 3;
+      ++line_;
     } else if (c == '"' || c == '\'') {
       read_text();
     } else if (begins_name(c)) {
@@ -103,6 +105,7 @@ class PythonLexer {
   std::vector<PythonToken> tokens_;
 };
 
+/// Finds the imports in the tokens.
 class ImportReader {
  public:
   explicit ImportReader(std::vector<PythonToken> tokens) : tokens_(std::move(tokens)) {}
@@ -138,6 +141,7 @@ class ImportReader {
   bool is_any_name() const {
     return at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::name;
   }
+  /// Reads the symbol if it comes next.
   bool accept(std::string_view symbol) { return is_symbol(symbol) && ++at_; }
 
   std::string read_dotted() {
@@ -206,7 +210,10 @@ class ImportReader {
     std::string module = tokens_[at_++].text;
     if (module.starts_with('.')) {
       if (!accept(",")) return;
-      if (is_name("package")) ++at_, accept("=");
+      if (is_name("package")) {
+        ++at_;
+        accept("=");
+      }
       if (at_ >= tokens_.size() || tokens_[at_].kind != PythonToken::Kind::text) {
         const auto level = std::min(module.find_first_not_of('.'), module.size());
         imports_.push_back({static_cast<unsigned>(level), module.substr(level), {}, line});

@@ -30,7 +30,7 @@ class WordReader {
   /// The command line itself, or an expansion in it.
   struct Frame {
     std::size_t level;  ///< Number of contexts that the lexer is in.
-    bool has_words;     ///< False within `${...}` and `$((...))`.
+    bool has_words;     ///< False within `${...}` and `$((...))`, which have no words of commands.
     std::string word{};
     unsigned line = 1;
     bool in_word = false;
@@ -82,22 +82,22 @@ class WordReader {
 
   void step(char c) {
     const auto kind = lexer_.kind();
-    const auto level = lexer_.contexts().size();
-    const bool escaped = lexer_.is_escaped(), in_end_mark = lexer_.is_in_end_mark();
+    const auto old_level = lexer_.contexts().size();
+    const bool escaped = lexer_.is_escaped(), in_delimiter = lexer_.is_in_delimiter();
     lexer_.next(c);
-    const auto now = lexer_.contexts().size();
-    if (now > level && is_expansion(lexer_.kind())) {
+    const auto level = lexer_.contexts().size();
+    if (level > old_level && is_expansion(lexer_.kind())) {
       if (lexer_.kind() == Kind::backquotes) end_variable();
       variable_ = Variable::none;
       const bool has_words = frame().has_words && lexer_.kind() != Kind::braces;
-      frames_.push_back({now, has_words});
-    } else if (lexer_.kind() == Kind::arithmetic && now == frame().level) {
-      frame() = {now, false};
-    } else if (now < frame().level) {
+      frames_.push_back({level, has_words});
+    } else if (lexer_.kind() == Kind::arithmetic && level == frame().level) {
+      frame() = {level, false};
+    } else if (level < frame().level) {
       end_variable();
       leave();
-    } else if (lexer_.is_in_end_mark()) {
-      if (!in_end_mark) finish();
+    } else if (lexer_.is_in_delimiter()) {
+      if (!in_delimiter) finish();
     } else if (kind != Kind::comment && kind != Kind::here_document) {
       if (!read_variable(c)) read_character(c, kind, escaped);
     } else if (kind == Kind::comment && c == '\n') {

@@ -17,19 +17,20 @@ struct Activity {
 };
 
 /// Returns whether processes have made progress. Threads that only wait also compute a little,
-/// because they poll: progress is at least a fiftieth of a CPU, or 64 KiB read or written.
-/// @param before the activity at the beginning of `time`
-/// @param done the activity at its end
-inline bool is_progress(const Activity& before, const Activity& done,
-                        std::chrono::nanoseconds time) {
+/// because they poll: progress is at least 50 ms of CPU time and a fiftieth of a CPU, or 64 KiB
+/// read or written.
+/// @param before the activity at the beginning of `elapsed`
+/// @param after the activity at its end
+inline bool is_progress(const Activity& before, const Activity& after,
+                        std::chrono::nanoseconds elapsed) {
   constexpr std::chrono::milliseconds least_cpu{50};
   constexpr int cpu_share = 50;
   constexpr std::uint64_t least_bytes = 64 << 10;
-  const auto cpu = done.cpu - before.cpu;
-  const bool has_computed = cpu >= least_cpu && cpu * cpu_share >= time;
+  const auto cpu = after.cpu - before.cpu;
+  const bool has_computed = cpu >= least_cpu && cpu * cpu_share >= elapsed;
   // A smaller count means that a process has ended, and that another one may have begun.
-  return has_computed || done.bytes >= before.bytes + least_bytes || done.bytes < before.bytes ||
-         done.cpu < before.cpu;
+  return has_computed || after.bytes >= before.bytes + least_bytes || after.bytes < before.bytes ||
+         after.cpu < before.cpu;
 }
 
 }  // namespace pipeline::core

@@ -18,8 +18,8 @@ std::size_t max_values_of(std::string_view text) {
                  text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
 }
 
-nlohmann::json::out_of_range no_such_integer(const nlohmann::json& value) {
-  return nlohmann::json::out_of_range::create(406, "no integer of the expected range", &value);
+nlohmann::json::out_of_range outside_range(const nlohmann::json& value) {
+  return nlohmann::json::out_of_range::create(406, "not an integer of the expected range", &value);
 }
 
 }  // namespace
@@ -49,7 +49,8 @@ bool is_within(std::string_view text, JsonLimits limits) {
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
   if (!is_within(text, limits) || max_values_of(text) > max_values)
     return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(text, nullptr, false);
+  constexpr bool throws = false;
+  return nlohmann::json::parse(text, nullptr, throws);
 }
 
 std::string fault_of_json(std::string_view text, JsonLimits limits) {
@@ -74,7 +75,7 @@ std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::
       value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>());
   if (!value.is_number_integer() || is_larger_than_any || value.get<std::int64_t>() < min ||
       value.get<std::int64_t>() > max)
-    throw no_such_integer(value);
+    throw outside_range(value);
   return value.get<std::int64_t>();
 }
 
@@ -82,7 +83,7 @@ std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t max) {
   const bool is_negative =
       !value.is_number_unsigned() && value.is_number_integer() && value.get<std::int64_t>() < 0;
   if (!value.is_number_integer() || is_negative || value.get<std::uint64_t>() > max)
-    throw no_such_integer(value);
+    throw outside_range(value);
   return value.get<std::uint64_t>();
 }
 

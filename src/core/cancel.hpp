@@ -8,6 +8,7 @@
 
 namespace pipeline::core {
 
+/// How work is stopped: `graceful` lets it end in order, `immediate` gives it up.
 enum class StopLevel { none, graceful, immediate };
 
 /// Owned by the code that may cancel. Single-threaded. Must outlive its listeners.

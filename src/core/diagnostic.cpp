@@ -101,7 +101,7 @@ std::string_view line_of(std::string_view source, unsigned number) {
 }
 
 /// Returns the line and, under the span, a caret with tildes.
-std::string excerpt(std::string_view line, const Span& span) {
+std::string line_with_caret(std::string_view line, const Span& span) {
   // Characters far behind the span are never shown, so a line of megabytes costs no more than a
   // short one. Eight bytes for each shown column suffice: a character has at most four.
   const std::size_t begin_byte =
@@ -170,7 +170,7 @@ std::size_t common_begin(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
 }
 
-/// Removes the differences that users often confuse: case, `-` and `_`.
+/// Returns the word without the differences that users often confuse: case, `-` and `_`.
 std::string folded(std::string_view word) {
   auto result = lower(word);
   std::ranges::replace(result, '-', '_');
@@ -212,7 +212,7 @@ std::string printable(std::string_view text) {
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source) {
   std::string text;
   if (!file.empty()) text += printable(file) + ':';
-  if (!file.empty() && diagnostic.span.line > 0) {  // A position without a file tells nothing.
+  if (!file.empty() && diagnostic.span.line > 0) {  // Without a file, a position means nothing.
     text += std::to_string(diagnostic.span.line) + ':';
     if (diagnostic.span.column > 0) text += std::to_string(diagnostic.span.column) + ':';
   }
@@ -220,8 +220,9 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
   text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") +
           printable(masked_addresses(diagnostic.message));
   if (diagnostic.span.line > 0 && !source.empty())
-    text += '\n' + excerpt(masked_addresses(std::string(line_of(source, diagnostic.span.line))),
-                           diagnostic.span);
+    text +=
+        '\n' + line_with_caret(masked_addresses(std::string(line_of(source, diagnostic.span.line))),
+                               diagnostic.span);
   for (const auto& note : diagnostic.notes)
     text += "\n  note: " + printable(masked_addresses(note));
   if (!diagnostic.suggestion.empty())

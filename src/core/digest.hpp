@@ -16,8 +16,9 @@ std::string hex_of(std::string_view bytes);
 
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
-  std::string hex() const;                       ///< 64 lower-case digits.
-  static Digest from_hex(std::string_view hex);  ///< Throws std::invalid_argument.
+  std::string hex() const;  ///< 64 lower-case digits.
+  /// Throws std::invalid_argument unless the text is 64 hexadecimal digits of either case.
+  static Digest from_hex(std::string_view hex);
   auto operator<=>(const Digest&) const = default;
 };
 
@@ -35,11 +36,12 @@ class Hasher {
   Digest finish();
 
  private:
-  void* context_;
+  void* context_;  ///< An EVP_MD_CTX, so that users of this header need none of OpenSSL.
 };
 
 Digest sha256(std::string_view data);
-/// Digest of a file's content; throws EnvironmentError if the file cannot be read.
+/// Returns the digest of a file's content. Throws EnvironmentError if the file cannot be read, and
+/// Stopped after stop_reading().
 Digest sha256_file(const std::filesystem::path& file);
 
 }  // namespace pipeline::core

@@ -33,15 +33,15 @@ bool empty_folder(const std::filesystem::path& folder, mode_t mode,
   if (present_mode != mode && present_mode != read_only) return false;
   const std::unique_ptr<DIR, CloseFolder> entries(::fdopendir(opened.get()));
   if (!entries) return false;
-  const int file = opened.release();  // closedir() closes the descriptor.
+  const int descriptor = opened.release();  // closedir() closes the descriptor.
   bool is_changed = false;
   while (const dirent* entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == ".." || std::ranges::find(kept, name) != kept.end()) continue;
-    if (present_mode != mode && !std::exchange(is_changed, true)) ::fchmod(file, mode);
-    if (::unlinkat(file, entry->d_name, 0) != 0) return false;
+    if (present_mode != mode && !std::exchange(is_changed, true)) ::fchmod(descriptor, mode);
+    if (::unlinkat(descriptor, entry->d_name, 0) != 0) return false;
   }
-  return !is_changed || ::fchmod(file, present_mode) == 0;
+  return !is_changed || ::fchmod(descriptor, present_mode) == 0;
 }
 
 }  // namespace pipeline::core

@@ -10,9 +10,8 @@ EnvironmentError system_error(const std::string& what, int error_number) {
   switch (error_number) {
     case ENOSPC:
       advice = {
-          "free some space on that disk: `pipe clean --runs --keep 5` removes old runs, `pipe "
-          "clean "
-          "--images` images"};
+          "free some space on that disk: `pipe clean --runs --keep 5` removes old runs, "
+          "`pipe clean --images` removes images"};
       break;
     case EDQUOT:
       advice = {

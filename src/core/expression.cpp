@@ -37,7 +37,7 @@ class Expression::Parser {
 
   void run() {
     disjunction();
-    skip();
+    skip_spaces();
     if (at_ < text_.size()) refuse("`and`, `or` or the end");
   }
 
@@ -61,7 +61,7 @@ class Expression::Parser {
 
   std::size_t negation() {
     const Depth depth(*this);
-    skip();
+    skip_spaces();
     const auto offset = at_;
     if (!takes_word("not")) return comparison();
     const auto operand = negation();
@@ -75,7 +75,7 @@ class Expression::Parser {
     const auto right = operand();
     const auto node = add(Kind::compare, made_.nodes_[left].offset, left, right);
     made_.nodes_[node].comparison = std::move(sign);
-    skip();
+    skip_spaces();
     const auto offset = at_;
     if (const auto next = takes_comparison(); !next.empty())
       throw ExpressionError(offset, next.size(), "a comparison has two sides",
@@ -85,7 +85,7 @@ class Expression::Parser {
 
   std::size_t operand() {
     const Depth depth(*this);
-    skip();
+    skip_spaces();
     if (at_ == text_.size())
       throw ExpressionError(text_.empty() ? 0 : text_.size() - 1, 1,
                             "the expression ends where a value is expected");
@@ -100,7 +100,7 @@ class Expression::Parser {
   std::size_t group() {
     const auto open = at_++;
     const auto inner = disjunction();
-    skip();
+    skip_spaces();
     if (at_ == text_.size() || text_[at_] != ')')
       throw ExpressionError(open, 1, "this `(` is not closed");
     ++at_;
@@ -118,8 +118,7 @@ class Expression::Parser {
     at_ = end + 1;
     made_.variables_.push_back(
         {std::string(text_.substr(offset + 2, end - offset - 2)), offset, at_ - offset});
-    const auto node = add(Kind::variable, offset, made_.variables_.size() - 1, 0);
-    return node;
+    return add(Kind::variable, offset, made_.variables_.size() - 1, 0);
   }
 
   std::size_t quoted(char quote) {
@@ -182,7 +181,7 @@ class Expression::Parser {
   }
 
   std::string takes_comparison() {
-    skip();
+    skip_spaces();
     const auto rest = text_.substr(at_);
     for (const std::string_view sign : {"==", "!=", "<=", ">=", "<", ">"})
       if (rest.starts_with(sign) && !rest.starts_with("===") && !rest.starts_with("<>")) {
@@ -194,7 +193,7 @@ class Expression::Parser {
   }
 
   bool takes_word(std::string_view word) {
-    skip();
+    skip_spaces();
     const auto rest = text_.substr(at_);
     if (!rest.starts_with(word) || (rest.size() > word.size() && is_word(rest[word.size()])))
       return false;
@@ -202,7 +201,7 @@ class Expression::Parser {
     return true;
   }
 
-  void skip() { at_ = std::min(text_.find_first_not_of(spaces, at_), text_.size()); }
+  void skip_spaces() { at_ = std::min(text_.find_first_not_of(spaces, at_), text_.size()); }
 
   std::size_t literal(std::size_t offset, nlohmann::json value) {
     const auto node = add(Kind::literal, offset, 0, 0);
@@ -219,8 +218,9 @@ class Expression::Parser {
     return made_.nodes_.size() - 1;
   }
 
+  /// Counts a level of nesting until the end of a scope.
   struct Depth {
-    explicit Depth(Parser& of) : parser(of) {
+    explicit Depth(Parser& parent) : parser(parent) {
       if (parser.depth_ == max_nesting)
         throw ExpressionError(parser.at_, 1, "the expression is nested too deeply");
       ++parser.depth_;
@@ -231,7 +231,7 @@ class Expression::Parser {
     Parser& parser;
   };
 
-  Expression& made_;
+  Expression& made_;  ///< Receives the nodes and variables.
   std::string_view text_;
   std::size_t at_ = 0;
   unsigned depth_ = 0;
@@ -239,13 +239,14 @@ class Expression::Parser {
 
 class Expression::Evaluation {
  public:
-  /// @param decides_early whether the right side of `and` and `or` is left out where the left side
-  /// decides
-  Evaluation(const Expression& of, const Lookup& known, bool decides_early)
-      : of_(of), known_(known), decides_early_(decides_early) {}
+  /// Whether the right side of `and` and `or` is evaluated where the left side decides.
+  enum class RightSide { always, if_needed };
+  Evaluation(const Expression& expression, const Lookup& known, RightSide right_side)
+      : expression_(expression), known_(known), right_side_(right_side) {}
 
-  std::optional<bool> whole() const {
-    const auto& root = of_.nodes_.back();
+  /// Returns the value of the whole expression; nothing if the known values do not decide it.
+  std::optional<bool> run() const {
+    const auto& root = expression_.nodes_.back();
     return truth(root, "the condition");
   }
 
@@ -254,31 +255,33 @@ class Expression::Evaluation {
     return type == Type::number ? "a number" : type == Type::text ? "a text" : "true or false";
   }
 
-  std::string written(const Node& node) const { return of_.text_.substr(node.offset, node.length); }
+  std::string written(const Node& node) const {
+    return expression_.text_.substr(node.offset, node.length);
+  }
 
   Value value_of(const Node& node) const {
     switch (node.kind) {
       case Kind::literal: return known_value(node, node.value);
       case Kind::variable: {
-        const auto* value = known_(of_.variables_[node.left]);
+        const auto* value = known_(expression_.variables_[node.left]);
         return value ? known_value(node, *value) : Value{};
       }
       case Kind::compare: return compare(node);
       case Kind::negation: {
-        const auto operand = truth(of_.nodes_[node.left], "what follows `not`");
+        const auto operand = truth(expression_.nodes_[node.left], "what follows `not`");
         return boolean(operand ? std::optional(!*operand) : std::nullopt);
       }
-      case Kind::conjunction: return boolean(joined(node, false));
-      case Kind::disjunction: return boolean(joined(node, true));
+      case Kind::conjunction:
+      case Kind::disjunction: return boolean(joined(node));
     }
     return {};
   }
 
-  /// Returns the text of a variable with a member's name added.
-  std::string inside(const Node& node, const char* member) const {
+  /// Returns the text of a variable with a member's name added: `${a.b}` becomes `${a.b.MEMBER}`.
+  std::string with_member(const Node& node, const char* member) const {
     auto text = written(node);
     text.insert(std::min(text.find('}'), text.size()), std::string(".") + member);
-    return text + "`";
+    return text;
   }
 
   static Value boolean(std::optional<bool> value) {
@@ -289,15 +292,16 @@ class Expression::Evaluation {
     if (value.is_number()) return {Type::number, std::make_optional<nlohmann::json>(value)};
     if (value.is_string()) return {Type::text, std::make_optional<nlohmann::json>(value)};
     if (value.is_boolean()) return {Type::boolean, std::make_optional<nlohmann::json>(value)};
-    throw ExpressionError(node.offset, node.length,
-                          written(node) + " is " +
-                              (value.is_null()    ? "null"
-                               : value.is_array() ? "a list"
-                                                  : "a map") +
-                              ", not a number, a text, true or false",
-                          value.is_object()  ? "name one of its members: `" + inside(node, "MEMBER")
-                          : value.is_array() ? "name one of its items: `" + inside(node, "0")
-                                             : std::string());
+    throw ExpressionError(
+        node.offset, node.length,
+        written(node) + " is " +
+            (value.is_null()    ? "null"
+             : value.is_array() ? "a list"
+                                : "a map") +
+            ", not a number, a text, true or false",
+        value.is_object()  ? "name one of its members: `" + with_member(node, "MEMBER") + "`"
+        : value.is_array() ? "name one of its items: `" + with_member(node, "0") + "`"
+                           : std::string());
   }
 
   std::optional<bool> truth(const Node& node, const std::string& what) const {
@@ -310,12 +314,14 @@ class Expression::Evaluation {
     return value.content ? std::optional(value.content->get<bool>()) : std::nullopt;
   }
 
-  /// @param deciding the value of one side that decides: false for `and`, true for `or`
-  std::optional<bool> joined(const Node& node, bool deciding) const {
+  /// Returns the value of a conjunction or disjunction.
+  std::optional<bool> joined(const Node& node) const {
+    // If one side is false, so is an `and`; if one side is true, so is an `or`.
+    const bool deciding = node.kind == Kind::disjunction;
     const std::string what = deciding ? "each side of `or`" : "each side of `and`";
-    const auto left = truth(of_.nodes_[node.left], what);
-    if (decides_early_ && left == deciding) return deciding;
-    const auto right = truth(of_.nodes_[node.right], what);
+    const auto left = truth(expression_.nodes_[node.left], what);
+    if (right_side_ == RightSide::if_needed && left == deciding) return deciding;
+    const auto right = truth(expression_.nodes_[node.right], what);
     if (left == deciding || right == deciding) return deciding;
     return left && right ? std::optional(!deciding) : std::nullopt;
   }
@@ -330,8 +336,8 @@ class Expression::Evaluation {
   }
 
   Value compare(const Node& node) const {
-    const auto& left_node = of_.nodes_[node.left];
-    const auto& right_node = of_.nodes_[node.right];
+    const auto& left_node = expression_.nodes_[node.left];
+    const auto& right_node = expression_.nodes_[node.right];
     const auto left = value_of(left_node), right = value_of(right_node);
     const bool is_order = node.comparison[0] == '<' || node.comparison[0] == '>';
     for (const auto* side : {&left, &right})
@@ -358,9 +364,9 @@ class Expression::Evaluation {
                                   : a >= b);
   }
 
-  const Expression& of_;
+  const Expression& expression_;
   const Lookup& known_;
-  bool decides_early_;
+  RightSide right_side_;
 };
 
 Expression Expression::parse(std::string_view text) {
@@ -370,10 +376,12 @@ Expression Expression::parse(std::string_view text) {
   return made;
 }
 
-void Expression::check(const Lookup& known) const { Evaluation(*this, known, false).whole(); }
+void Expression::check(const Lookup& known) const {
+  Evaluation(*this, known, Evaluation::RightSide::always).run();
+}
 
 std::optional<bool> Expression::evaluate(const Lookup& known) const {
-  return Evaluation(*this, known, true).whole();
+  return Evaluation(*this, known, Evaluation::RightSide::if_needed).run();
 }
 
 }  // namespace pipeline::core

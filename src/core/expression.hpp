@@ -29,17 +29,18 @@ class ExpressionError : public std::exception {
 
 class Expression {
  public:
-  /// A `${NAME}` of the text, in the text's order.
+  /// A `${NAME}` of the text.
   struct Variable {
     std::string name;
-    std::size_t offset, length;
+    std::size_t offset, length;  ///< In bytes of the text, with `${` and `}`.
   };
   /// Returns the value of a variable; null if it is not known yet. May throw ExpressionError.
   using Lookup = std::function<const nlohmann::json*(const Variable&)>;
 
-  /// Throws ExpressionError for a text that is not an expression.
+  /// Throws ExpressionError if the text is not an expression.
   static Expression parse(std::string_view text);
 
+  /// Returns the variables in the text's order.
   const std::vector<Variable>& variables() const { return variables_; }
   /// Throws ExpressionError if the types of the known values do not fit, whatever the values of the
   /// unknown variables will be.

@@ -26,11 +26,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t max_shown = 300;
+constexpr std::size_t max_shown_path = 300;  // Bytes of a path in a message.
 
 /// Returns the names in the open folder. @param error receives errno if they cannot be read
 std::vector<std::string> names_in(int folder, int& error) {
   std::vector<std::string> names;
+  // Opened again, because fdopendir() moves the offset of its descriptor, and closes it.
   Descriptor again(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* entries = again ? ::fdopendir(again.get()) : nullptr;
   if (!entries) {
@@ -87,7 +88,7 @@ class TreeRemoval {
     error_ = error;
     for (std::size_t i = 1; i < levels_.size(); ++i) where_ += "/" + levels_[i].name;
     if (!levels_.empty()) where_ += "/" + name;
-    if (where_.size() > max_shown) where_ = "/.../" + name;
+    if (where_.size() > max_shown_path) where_ = "/.../" + name;
   }
 
   void visit(int parent, const std::string& name) {
@@ -271,7 +272,7 @@ void sync_file_system(const fs::path& folder) {
     throw system_error("cannot write " + folder.string() + " to the disk", errno);
 }
 
-void lock_alone(int descriptor, const fs::path& path, std::chrono::milliseconds timeout) {
+void lock_exclusively(int descriptor, const fs::path& path, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + timeout;
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {

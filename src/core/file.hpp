@@ -1,6 +1,6 @@
 /// @file
-/// Whole files and folders: reading, replacing, creating and removing. Each failure is an
-/// EnvironmentError that names the path.
+/// Whole files and folders: reading, replacing, creating and removing. A failure is an
+/// EnvironmentError that names the path, unless the function's comment says otherwise.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@
 namespace pipeline::core {
 
 /// Maximum size of a text that is held in memory as a whole.
-inline constexpr std::size_t largest_text = std::size_t{64} << 20;
+inline constexpr std::size_t max_text_bytes = std::size_t{64} << 20;
 
 /// Returns the whole content. Throws EnvironmentError if the file is longer than `max_bytes`, as a
 /// device may be.
-std::string read_file(const std::filesystem::path& path, std::size_t max_bytes = largest_text);
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes = max_text_bytes);
 
 /// Returns the content of a regular file; empty if there is no regular file at the path.
 std::string read_if_file(const std::filesystem::path& path);
@@ -40,9 +40,9 @@ void sync_file_system(const std::filesystem::path& folder);
 
 /// Waits until no other process has locked the open file or folder, and locks it (flock(2)). Does
 /// nothing if the file system has no locks. Throws EnvironmentError after `timeout`, because any
-/// process that can read a folder can lock it for ever.
-void lock_alone(int descriptor, const std::filesystem::path& path,
-                std::chrono::milliseconds timeout = std::chrono::seconds(30));
+/// process that can read a folder can lock it for ever, and Stopped after stop_reading().
+void lock_exclusively(int descriptor, const std::filesystem::path& path,
+                      std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 /// The events that a written file survives: the end of the process, or also a power failure. After
 /// a power failure, a file of `process` may have its name and size, but zeros as content.
@@ -60,8 +60,8 @@ void write_named_file(const std::filesystem::path& path, std::string_view conten
 /// Creates the folder and its missing parents.
 void make_folders(const std::filesystem::path& path);
 
-/// Returns the paths of the entries directly in the folder; none if it is missing, cannot be read,
-/// or is a link: callers remove entries, and nothing behind a link must be removed.
+/// Returns the paths of the entries directly in the folder; none if the folder is missing, cannot
+/// be read, or is a link. Callers remove the entries, and nothing behind a link must be removed.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Removes a file or a folder with everything in it, also below folders without write permission;
@@ -105,8 +105,9 @@ class Descriptor {
   int value_;
 };
 
-/// Writes the whole text; returns 0 or the error number. A reader that has closed its end (`|
-/// head`) is not an error: the text is dropped.
+/// Writes the whole text, also to a terminal that another process has made non-blocking; returns 0
+/// or the error number. A reader that has closed its end (`| head`) is not an error: the text is
+/// dropped.
 int write_all(int descriptor, std::string_view text);
 
 }  // namespace pipeline::core

@@ -35,9 +35,7 @@ const Ranges* posix_class(std::string_view name) {
 /// Compiles a pattern from left to right.
 class GlobCompiler {
  public:
-  explicit GlobCompiler(std::string_view pattern, bool characters) : rest_(pattern) {
-    glob_.characters_ = characters;
-  }
+  GlobCompiler(std::string_view pattern, Glob::Unit unit) : rest_(pattern) { glob_.unit_ = unit; }
 
   std::optional<Glob> docker();
   Glob git();
@@ -46,7 +44,7 @@ class GlobCompiler {
   using Kind = Glob::Kind;
 
   char32_t take() {
-    const auto c = glob_.characters_
+    const auto c = glob_.unit_ == Glob::Unit::character
                        ? decode_utf8(rest_)
                        : CodePoint{static_cast<unsigned char>(rest_.front()), 1, true};
     rest_.remove_prefix(c.length);
@@ -214,9 +212,9 @@ Glob GlobCompiler::git() {
 }
 
 std::optional<Glob> Glob::docker(std::string_view pattern) {
-  return GlobCompiler(pattern, true).docker();
+  return GlobCompiler(pattern, Unit::character).docker();
 }
-Glob Glob::git(std::string_view pattern) { return GlobCompiler(pattern, false).git(); }
+Glob Glob::git(std::string_view pattern) { return GlobCompiler(pattern, Unit::byte).git(); }
 
 void Glob::finish() {
   const auto is_literal = [](const Token& t) { return t.kind == Kind::literal; };
@@ -270,8 +268,9 @@ bool Glob::matches(std::string_view path) const {
   };
   enter(now, 0);
   while (!path.empty()) {
-    const auto c = characters_ ? decode_utf8(path)
-                               : CodePoint{static_cast<unsigned char>(path.front()), 1, true};
+    const auto c = unit_ == Unit::character
+                       ? decode_utf8(path)
+                       : CodePoint{static_cast<unsigned char>(path.front()), 1, true};
     const auto bytes = path.substr(0, c.length);
     path.remove_prefix(c.length);
     const char32_t character = c.valid ? c.value : 0xfffd;

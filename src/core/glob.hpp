@@ -1,5 +1,6 @@
 /// @file
-/// A compiled file name pattern in the dialect of docker, git or `code:`.
+/// File name patterns in two dialects: docker's, and git's, in which `code:` and other settings are
+/// written, too.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,8 @@ class Glob {
   bool matches(std::string_view path) const;
 
  private:
-  /// `folders` is `(.*/)?`; `folders_inside` follows it and is the state within its `.*`.
+  /// As regular expressions: `any` is `[^/]`, `star` is `[^/]*`, `anything` is `.*`, `folders` is
+  /// `(.*/)?`. `folders_inside` follows `folders`, and is the state within its `.*`.
   enum class Kind : unsigned char { literal, any, set, star, anything, folders, folders_inside };
   struct Token {
     Kind kind;
@@ -36,17 +38,19 @@ class Glob {
     std::vector<std::pair<char32_t, char32_t>> ranges;
     bool accepts(char32_t c, std::string_view bytes) const;
   };
+  /// The unit that `?` and classes match; characters are those of UTF-8.
+  enum class Unit : unsigned char { byte, character };
   friend class GlobCompiler;
   void finish();
 
   std::vector<Token> tokens_;  ///< The tokens between prefix and suffix.
   /// The literal beginning and end of every match; they decide most comparisons.
   std::string prefix_, suffix_;
-  bool characters_ = false;  ///< `?` and classes match UTF-8 characters instead of bytes.
-  bool never_ = false;       ///< The pattern matches nothing.
+  Unit unit_ = Unit::byte;
+  bool never_ = false;  ///< The pattern matches nothing.
 };
 
-/// Matches a relative path against a glob whose components may be `**`.
+/// Returns true if the relative path matches the glob, in git's dialect.
 bool matches_glob(std::string_view glob, std::string_view relative_path);
 
 }  // namespace pipeline::core

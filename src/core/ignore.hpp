@@ -52,7 +52,8 @@ class GitIgnore {
     std::string prefix;  ///< The text before the first special character; git compares it
                          ///< separately from the rest.
     Glob rest;
-    bool negated, directories_only, anchored;
+    bool negated, directories_only;
+    bool anchored;  ///< Compared with the path below `folder`, otherwise with the last name only.
   };
   std::vector<Rule> rules_;
   bool matches(const Rule& rule, std::string_view path, bool is_directory) const;

@@ -32,11 +32,13 @@ std::string prefix(const JsonPath& path) {
   throw JsonError(prefix(path) + "expected " + expected + ", found " + shown);
 }
 
-/// Accepts 1e6 as an integer.
+/// Returns a number that is an integer as such, also one that is written as 1e6.
 json integer_in(const json& from, const JsonPath& path) {
   if (from.is_number_integer()) return from;
-  const auto number = from.is_number_float() ? from.get<double>() : 0.5;
-  if (std::trunc(number) != number || std::abs(number) >= 9e15)
+  constexpr double max_exact = 9e15;  // Below 2^53: a double has each integer up to there.
+  constexpr double not_an_integer = 0.5;
+  const auto number = from.is_number_float() ? from.get<double>() : not_an_integer;
+  if (std::trunc(number) != number || std::abs(number) >= max_exact)
     json_mismatch(path, "an integer", from);
   return static_cast<std::int64_t>(number);
 }

@@ -9,6 +9,7 @@
 
 namespace pipeline::core {
 
+/// Keeps the beginning of a line until the end of the line arrives.
 class Lines {
  public:
   /// @param max_line maximum bytes of a line; a longer line is visited in pieces of this size, the

@@ -44,7 +44,7 @@ std::string python_of(const std::vector<std::string>& cells) {
         line = "import " + line.substr(5, line.size() - 8);
         std::ranges::replace(line, '/', '.');
       } else if (line.starts_with('%') || line.starts_with('!')) {
-        line.clear();  // A magic or a shell command, not Python. Line numbers stay as they are.
+        line.clear();  // A magic or a shell command. The empty line keeps the line numbers.
       }
       text += line + "\n";
     }

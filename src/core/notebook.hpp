@@ -17,7 +17,8 @@ inline bool is_notebook(std::string_view path) { return path.ends_with(".ipynb")
 /// read_file() reads.
 std::optional<std::vector<std::string>> notebook_code(const std::filesystem::path& file);
 
-/// Returns the cells as one Python text: `%run x.py` as an import, other magics left out.
+/// Returns the cells as one Python text: `%run x.py` as an import; other magics and shell commands
+/// become empty lines.
 std::string python_of(const std::vector<std::string>& cells);
 
 }  // namespace pipeline::core

@@ -1,5 +1,5 @@
 /// @file
-/// Recognises files that `pipe` itself writes into folders of the user's. Such files are never a
+/// Recognises files that `pipe` itself writes into folders of the user's. Such files never become a
 /// part of code, build contexts or keys.
 #pragma once
 

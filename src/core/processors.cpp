@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-unsigned of_affinity() {
+/// Returns the number of processors on which the scheduler may run this process.
+unsigned processors_of_affinity() {
   cpu_set_t set;
   // Fails on machines with more than 1,024 processors.
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
@@ -26,8 +27,8 @@ unsigned of_affinity() {
 /// Returns the quota in a group's folder, in processors; infinity if it has none.
 double quota_of(const fs::path& group) {
   double quota = -1, period = 0;
-  if (std::ifstream both(group / "cpu.max"); both) {
-    both >> quota >> period;  // `max 100000` stands for no quota; `max` is not read as a number.
+  if (std::ifstream file(group / "cpu.max"); file) {  // Version 2 of control groups.
+    file >> quota >> period;  // `max 100000` stands for no quota; `max` is not read as a number.
   } else {
     std::ifstream(group / "cpu.cfs_quota_us") >> quota;
     std::ifstream(group / "cpu.cfs_period_us") >> period;
@@ -58,10 +59,10 @@ double quota(const fs::path& proc, const fs::path& mounts) {
 }  // namespace
 
 unsigned usable_processors(const fs::path& proc, const fs::path& mounts) {
-  double count = std::min<double>(of_affinity(), std::ceil(quota(proc, mounts)));
+  double count = std::min<double>(processors_of_affinity(), std::ceil(quota(proc, mounts)));
   if (!variable("SLURM_JOB_ID").empty())
-    if (const auto own = std::atoi(variable("SLURM_CPUS_ON_NODE").c_str()); own > 0)
-      count = std::min<double>(count, own);
+    if (const auto granted = std::atoi(variable("SLURM_CPUS_ON_NODE").c_str()); granted > 0)
+      count = std::min<double>(count, granted);
   return static_cast<unsigned>(std::max(count, 1.0));
 }
 

@@ -39,7 +39,8 @@ bool is_below(const fs::path& file, const fs::path& folder) {
   return std::ranges::mismatch(folder, file).in1 == folder.end();
 }
 
-/// Returns the nearest folder above with a repository, or the folder itself.
+/// Returns the nearest folder with a repository, from `folder` up to below the home folder and the
+/// folders above it; without a repository, `folder` itself.
 fs::path project_of(const fs::path& folder) {
   const auto home = real_path(variable("HOME"));
   std::error_code ignored;

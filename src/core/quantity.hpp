@@ -26,7 +26,7 @@ std::optional<double> parse_quantity(std::string_view text);
 std::optional<Duration> parse_duration(std::string_view text);
 std::string format_duration(Duration duration);  ///< For example `1h02m`, `3.2s`, `250ms`.
 
-/// Formats `2026-11-21 08:15:00` in UTC with a `Z`; empty for the zero time.
+/// Returns `2026-11-21 08:15:00Z`, which is UTC; empty for the zero time.
 std::string format_time(WallTime time);
 
 }  // namespace pipeline::core

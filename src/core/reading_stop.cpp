@@ -10,7 +10,9 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a handler of signals sets
 
 }  // namespace
 
-void stop_reading(bool is_stopped) noexcept { reading_is_stopped = is_stopped; }
+void stop_reading() noexcept { reading_is_stopped = true; }
+
+void permit_reading() noexcept { reading_is_stopped = false; }
 
 bool is_reading_stopped() noexcept { return reading_is_stopped; }
 

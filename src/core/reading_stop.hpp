@@ -15,10 +15,11 @@ class Stopped : public EnvironmentError {
 
 /// Makes the loops of this process throw Stopped, because the process is to end at once. May be
 /// called by a signal handler.
-/// @param is_stopped false permits loops again
-void stop_reading(bool is_stopped) noexcept;
+void stop_reading() noexcept;
+/// Permits loops again, for a run that begins now.
+void permit_reading() noexcept;
 bool is_reading_stopped() noexcept;
-/// Throws Stopped after stop_reading(true). Loops call this function, for example between two
+/// Throws Stopped after stop_reading(). Loops call this function, for example between two
 /// pieces of a file.
 void check_reading();
 

@@ -9,10 +9,13 @@ void ShellLexer::next(char c) {
     escaped_ = false;
     text_ += c;
     in_word_ |= c != '\n';
-    if (here_word_ == WordOf::within) pending_.back().end += c, pending_.back().quoted = true;
+    if (delimiter_state_ == DelimiterState::within) {
+      pending_.back().delimiter += c;
+      pending_.back().quoted = true;
+    }
     return;
   }
-  if (here_word_ != WordOf::none) return read_here_document_word(c);
+  if (delimiter_state_ != DelimiterState::none) return read_delimiter(c);
   Context& context = stack_.back();
   switch (context.kind) {
     case Kind::single_quotes:
@@ -20,10 +23,12 @@ void ShellLexer::next(char c) {
       text_ += c;
       return;
     case Kind::comment:
-      if (c == '\n')
-        stack_.pop_back(), end_of_line();
-      else
+      if (c == '\n') {
+        stack_.pop_back();
+        end_line();
+      } else {
         text_ += c;
+      }
       return;
     case Kind::here_document: {
       text_ += c;
@@ -32,7 +37,7 @@ void ShellLexer::next(char c) {
       if (pending_.front().strip_tabs)
         last.remove_prefix(std::min(last.find_first_not_of('\t'), last.size()));
       line_start_ = text_.size();
-      if (last != pending_.front().end) return;
+      if (last != pending_.front().delimiter) return;
       pending_.erase(pending_.begin());
       if (pending_.empty()) stack_.pop_back();
       return;
@@ -47,14 +52,14 @@ void ShellLexer::next(char c) {
       break;
     case Kind::braces:
       if (c == '}') {
-        close();
+        close_expansion();
         text_ += c;
         return;
       }
       break;
     case Kind::backquotes:
       if (c == '`') {
-        close();
+        close_expansion();
         text_ += c;
         return;
       }
@@ -91,22 +96,23 @@ void ShellLexer::unquoted(char c) {
       if (expansion) stack_.push_back({Kind::braces, quoted});
       return;
     case '(':
-      if (expansion)
+      if (expansion) {
         stack_.push_back({Kind::substitution});
-      else if (context.kind == Kind::substitution && context.depth == 0 && follows("$(("))
-        context.kind = Kind::arithmetic, context.depth = 1;
-      else
-        ++context.depth;
+        return;
+      }
+      if (context.kind == Kind::substitution && context.depth == 0 && follows("$(("))
+        context.kind = Kind::arithmetic;
+      ++context.depth;
       return;
     case ')':
       if ((context.kind == Kind::substitution || context.kind == Kind::arithmetic) &&
           context.depth-- == 0)
-        close();
+        close_expansion();
       return;
     case '\n':
       if (!quoted) {
         text_.pop_back();
-        end_of_line();
+        end_line();
       }
       return;
     case '#':
@@ -119,8 +125,8 @@ void ShellLexer::unquoted(char c) {
     case '<':
       if (!quoted && follows("<<") && !follows("<<<")) {
         pending_.push_back({{}, false, false});
-        here_word_ = WordOf::before;
-        here_quote_ = 0;
+        delimiter_state_ = DelimiterState::before;
+        delimiter_quote_ = 0;
       }
       return;
     default: return;
@@ -128,54 +134,54 @@ void ShellLexer::unquoted(char c) {
 }
 
 /// Ends an expansion, which is a part of a word.
-void ShellLexer::close() {
+void ShellLexer::close_expansion() {
   stack_.pop_back();
   in_word_ = true;
 }
 
-void ShellLexer::end_of_line() {
+void ShellLexer::end_line() {
   text_ += '\n';
   in_word_ = false;
   line_start_ = text_.size();
   if (!pending_.empty()) stack_.push_back({Kind::here_document});
 }
 
-void ShellLexer::read_here_document_word(char c) {
+void ShellLexer::read_delimiter(char c) {
   HereDocument& document = pending_.back();
-  if (here_word_ == WordOf::before) {
+  if (delimiter_state_ == DelimiterState::before) {
     if (c == '<') {  // `<<<`, which some shells support.
       pending_.pop_back();
-      here_word_ = WordOf::none;
+      delimiter_state_ = DelimiterState::none;
       text_ += c;
       return;
     }
     if (c == '-' && follows("<<"))
       document.strip_tabs = true;
     else if (c != ' ' && c != '\t')
-      here_word_ = WordOf::within;
-    if (here_word_ == WordOf::before) {
+      delimiter_state_ = DelimiterState::within;
+    if (delimiter_state_ == DelimiterState::before) {
       text_ += c;
       return;
     }
   }
-  if (here_quote_) {
-    if (c == here_quote_)
-      here_quote_ = 0;
+  if (delimiter_quote_) {
+    if (c == delimiter_quote_)
+      delimiter_quote_ = 0;
     else
-      document.end += c;
+      document.delimiter += c;
     text_ += c;
   } else if (c == '\'' || c == '"') {
-    here_quote_ = c;
+    delimiter_quote_ = c;
     document.quoted = true;
     text_ += c;
   } else if (c == '\\') {
     escaped_ = true;
     text_ += c;
   } else if (std::string_view(" \t\n;&|()<>`").find(c) != std::string_view::npos) {
-    here_word_ = WordOf::none;
+    delimiter_state_ = DelimiterState::none;
     next(c);
   } else {
-    document.end += c;
+    document.delimiter += c;
     text_ += c;
   }
 }

@@ -30,8 +30,9 @@ class ShellLexer {
     int depth = 0;  ///< Number of open parentheses within.
   };
   struct HereDocument {
-    std::string end;          ///< The delimiter, without quotes.
-    bool quoted, strip_tabs;  ///< The delimiter has quotes; the operator is `<<-`.
+    std::string delimiter;  ///< Without quotes.
+    bool quoted;            ///< The delimiter has quotes, so that nothing is expanded.
+    bool strip_tabs;        ///< The operator is `<<-`.
   };
 
   /// Reads the next character.
@@ -51,8 +52,8 @@ class ShellLexer {
   const std::vector<Context>& contexts() const { return stack_; }
   Kind kind() const { return stack_.back().kind; }
   bool is_escaped() const { return escaped_; }  ///< The last character was an unquoted backslash.
-  /// Returns true if the lexer is in the delimiter after `<<`.
-  bool is_in_end_mark() const { return here_word_ != WordOf::none; }
+  /// Returns true from `<<` to the end of the delimiter of the here-document.
+  bool is_in_delimiter() const { return delimiter_state_ != DelimiterState::none; }
   /// Returns the current here-document; call it only in the context `here_document`.
   const HereDocument& document() const { return pending_.front(); }
   const std::string& text() const { return text_; }  ///< All text read so far.
@@ -61,9 +62,9 @@ class ShellLexer {
 
  private:
   void unquoted(char c);
-  void close();
-  void end_of_line();
-  void read_here_document_word(char c);
+  void close_expansion();
+  void end_line();
+  void read_delimiter(char c);
   bool follows(std::string_view text) const { return text_.ends_with(text); }
 
   std::string text_;
@@ -71,8 +72,9 @@ class ShellLexer {
   /// Here-documents that were announced on this line and have not ended; in the context
   /// `here_document`, the first is the current one.
   std::vector<HereDocument> pending_;
-  enum class WordOf { none, before, within } here_word_ = WordOf::none;
-  char here_quote_ = 0;
+  /// The place of the next character: in no delimiter, in the blanks before one, or within one.
+  enum class DelimiterState { none, before, within } delimiter_state_ = DelimiterState::none;
+  char delimiter_quote_ = 0;  ///< The open quote within a delimiter; 0 for none.
   std::size_t line_start_ = 0;
   int pipes_ = 0;  ///< Number of `|` outside of quotes, without those of `||` and `>|`.
   bool escaped_ = false;

@@ -42,39 +42,40 @@ inline void reset_signals() {
 
 /// First call in the child: starts a session, restores default signal handlers, and ties the
 /// child's life to its parent's.
-inline void begin_child(pid_t parent, int when_parent_dies) {
+/// @param death_signal sent to the child when its parent dies
+inline void begin_child(pid_t parent, int death_signal) {
   setsid();
   reset_signals();
-  prctl(PR_SET_PDEATHSIG, when_parent_dies);
-  if (getppid() != parent) _exit(127);
+  prctl(PR_SET_PDEATHSIG, death_signal);
+  if (getppid() != parent) _exit(127);  // The parent died before prctl().
 }
 
-/// The limit of open files that this process was started with, once it has been raised.
-inline std::optional<rlimit> own_open_files;
+/// The limit of open files with which this process was started; set by raise_open_files().
+inline std::optional<rlimit> original_open_files;
 
 /// Raises the soft limit of open files as far as the hard one allows. Children get the old limit
 /// back, because programs that call select() count on it.
 inline void raise_open_files() {
-  constexpr rlim_t enough = 1 << 20;
+  constexpr rlim_t enough = 1 << 20;  // Linux' default of fs.nr_open, the largest hard limit.
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlimit raised{std::max(limit.rlim_cur, std::min(limit.rlim_max, enough)), limit.rlim_max};
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) own_open_files = limit;
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) original_open_files = limit;
 }
 
 /// Last call in the child before exec: restores the limit of open files and unblocks signals.
 inline void prepare_exec() {
-  if (own_open_files) setrlimit(RLIMIT_NOFILE, &*own_open_files);
+  if (original_open_files) setrlimit(RLIMIT_NOFILE, &*original_open_files);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// Starts a child process, which calls `launch(with)`.
+/// Starts a child process, which calls `launch(context)`.
 /// @param launch ends with exec or _exit
 /// @return the child's pid; -1, with errno, if it cannot be started
-template <class Launch>
-[[gnu::noinline]] pid_t start_child(Launch& with, void (*launch)(Launch&)) {
+template <class Context>
+[[gnu::noinline]] pid_t start_child(Context& context, void (*launch)(Context&)) {
   sigset_t all, before;
   sigfillset(&all);
   // No signal handler of this program may run in the child.
@@ -84,7 +85,7 @@ template <class Launch>
   const pid_t pid = vfork();
 #pragma GCC diagnostic pop
   if (pid == 0) {
-    launch(with);
+    launch(context);
     _exit(127);
   }
   const int error = errno;

@@ -15,7 +15,7 @@ inline constexpr std::array system_folders{"bin",   "dev",    "etc", "gnu", "lib
 
 /// Returns true for `/`, and for a path that is one of these folders or lies in one of them.
 /// @param path absolute, without `..`
-inline bool is_of_system(const std::filesystem::path& path) {
+inline bool is_system_path(const std::filesystem::path& path) {
   const auto relative = path.relative_path();
   return relative.empty() ||
          std::ranges::find(system_folders, relative.begin()->string()) != system_folders.end();

@@ -1,3 +1,4 @@
+// The parts of a Template (pipeline/spec.hpp), kept in one text to save memory.
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>

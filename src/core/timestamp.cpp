@@ -17,6 +17,7 @@ int take_number(std::string_view& text, std::size_t digits) {
   return number;
 }
 
+/// Removes the character from the text's beginning; returns false if the text begins otherwise.
 bool take(std::string_view& text, char c) {
   if (!text.starts_with(c)) return false;
   text.remove_prefix(1);

@@ -13,8 +13,8 @@ namespace pipeline::core {
 std::string variable(const std::string& name);
 
 /// Returns the duration that an environment variable has (`30s`, `5m`); nothing if it is unset or
-/// empty. Throws EnvironmentError if it is not a duration of at least `least`, which is described
-/// by `kind`, such as `duration of a second or more`.
+/// empty. Throws EnvironmentError for any other text, and for a duration below `least`.
+/// @param kind the expected duration, for the message, such as `duration of a second or more`
 std::optional<Duration> duration_of_variable(const char* name, Duration least,
                                              const std::string& kind = "duration");
 

@@ -6,7 +6,8 @@
 
 namespace pipeline::core {
 
-/// Formats a digest, in hex, as a UUID of version 8 (RFC 9562), whose bits are free.
+/// Formats a digest, in hex of at least 32 digits, as a UUID of version 8 (RFC 9562), whose bits
+/// are free.
 inline std::string uuid_of(std::string digest) {
   digest[12] = '8';
   digest[16] = 'a';

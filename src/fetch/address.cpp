@@ -26,8 +26,8 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-/// Returns the address of a host that is one, for IPv4 in any notation that a resolver accepts,
-/// such as 0x7f.1 and 2130706433; nothing for a name.
+/// Returns the IP address that a host is written as, for IPv4 in any notation that a resolver
+/// accepts, such as 0x7f.1 and 2130706433; nothing for a name.
 std::optional<sockaddr_storage> address_in(const std::string& host) {
   sockaddr_storage storage{};
   if (host.starts_with('[')) {
@@ -92,7 +92,7 @@ std::pair<std::string, std::string> host_and_port(const std::string& url) {
                                               : "80"};
 }
 
-std::string shown(const std::string& url) {
+std::string without_query(const std::string& url) {
   return url.starts_with(s3_scheme) ? url : url.substr(0, url.find_first_of("?#"));
 }
 

@@ -19,7 +19,7 @@ struct DataAddress {
   std::string server() const;
 };
 
-/// Takes the URL apart. @param version version id of an object; may be empty
+/// Takes the URL apart. @param version version id of an object, or empty
 DataAddress address_of(const std::string& url, const std::string& version);
 
 /// Returns true if both URLs have the same host and port.
@@ -32,8 +32,8 @@ std::pair<std::string, std::string> host_and_port(const std::string& url);
 /// services.
 bool is_local(const std::string& url);
 
-/// Returns the URL for messages: without its query, which may hold a signature.
-std::string shown(const std::string& url);
+/// Returns the URL for messages: without its query, which may hold a signature, and its fragment.
+std::string without_query(const std::string& url);
 
 /// Returns the target of a redirection. Returns an empty text for a redirection that must not be
 /// followed: from https to http, to an address with a login, from another host to this machine or a

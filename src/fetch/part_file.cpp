@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 
+#include "blobs/file_ranges.hpp"
 #include "core/error.hpp"
 #include "core/free_room.hpp"
 #include "core/quantity.hpp"
@@ -96,7 +97,7 @@ void PartFile::load() {
     if (!done || *done > size_of(i) || size_ != *total) return clear();
     parts_[i].done = parts_[i].saved = *done;
   }
-  first_line_ = lines[0].size() + 1;
+  header_size_ = lines[0].size() + 1;
   progress_ = opened(progress_path());
 }
 
@@ -139,7 +140,7 @@ void PartFile::plan(std::uint64_t total) {
 void PartFile::save_plan() {
   progress_ = opened(progress_path());
   auto text = std::string(header) + std::to_string(*total_) + " " + boot_id() + "\n";
-  first_line_ = text.size();
+  header_size_ = text.size();
   for (auto& part : parts_) {
     text += line_of(part.done);
     part.saved = part.done;
@@ -153,7 +154,7 @@ void PartFile::save(std::size_t part) {
   if (!progress_) return;
   const auto line = line_of(parts_[part].done);
   if (::pwrite(progress_.get(), line.data(), line.size(),
-               static_cast<off_t>(first_line_ + part * line_size)) !=
+               static_cast<off_t>(header_size_ + part * line_size)) !=
       static_cast<ssize_t>(line.size()))
     throw core::system_error("cannot write " + progress_path().string(), errno);
   parts_[part].saved = parts_[part].done;
@@ -197,26 +198,15 @@ void PartFile::write(std::size_t part, std::string_view bytes) {
   const auto [begin, end] = missing(part);
   bytes = bytes.substr(0, end - begin);
   if (bytes.empty()) return;
-  write_at(begin, bytes);
+  blobs::write_at(file_.get(), begin, bytes, path_);
   auto& state = parts_[part];
   state.done += bytes.size();
   if (state.done - state.saved >= bytes_between_saves || state.done == size_of(part)) save(part);
 }
 
 void PartFile::append(std::string_view bytes) {
-  write_at(size_, bytes);
+  blobs::write_at(file_.get(), size_, bytes, path_);
   size_ += bytes.size();
-}
-
-void PartFile::write_at(std::uint64_t offset, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto count =
-        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw core::system_error("cannot write " + path_.string(), errno);
-    offset += static_cast<std::uint64_t>(count);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
 }
 
 }  // namespace pipeline::fetch

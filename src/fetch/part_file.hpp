@@ -73,7 +73,6 @@ class PartFile {
   };
   std::uint64_t begin_of(std::size_t part) const { return part * part_size_; }
   std::uint64_t size_of(std::size_t part) const;
-  void write_at(std::uint64_t offset, std::string_view bytes);
   void save_plan();
   void save(std::size_t part);
   std::filesystem::path progress_path() const { return path_.string() + ".parts"; }
@@ -82,7 +81,7 @@ class PartFile {
   bool is_verified_;
   core::Descriptor file_, progress_;
   std::uint64_t size_ = 0, part_size_ = 0;
-  std::size_t first_line_ = 0;          ///< Length of the first line of the second file.
+  std::size_t header_size_ = 0;         ///< Bytes of the first line of the second file.
   std::optional<std::uint64_t> total_;  ///< Size of the content; set by plan().
   std::vector<Part> parts_;
 };

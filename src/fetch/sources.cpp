@@ -107,8 +107,9 @@ static async::Task<std::string> public_address(const DataAddress& from, const st
   for (const auto& entry : found) {
     const auto address = entry.endpoint().address();
     if (net::is_local_address(*entry.endpoint().data()))
-      throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected to " +
-                                   host + ", which is " + address.to_string() +
+      throw core::EnvironmentError("cannot fetch " + without_query(from.url) +
+                                   ": it is redirected to " + host + ", which is " +
+                                   address.to_string() +
                                    ", an address of this machine or of its network's services");
     if (chosen.empty() || address.is_v4())
       chosen =
@@ -148,18 +149,20 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
     try {
       response = co_await client_.send(std::move(to_send), on_body, &silence.source(), on_headers);
     } catch (const net::TransportError& error) {
-      // Messages of curl and of our client name the address, whose query may be a signature.
-      throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));
+      // Messages of curl and of HttpClient name the address, whose query may be a signature.
+      throw net::TransportError(error.curl_code(),
+                                core::replaced(error.what(), sent, without_query(sent)));
     }
     if (from.is_s3() || !is_redirection(response.status)) co_return response;
     const auto location = response.header("location");
     url = redirected(url, location);
     if (url.empty())
-      throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected to " +
-                                   core::printable(shown(location).substr(0, 300)) +
-                                   ", which is not followed");
+      throw core::EnvironmentError(
+          "cannot fetch " + without_query(from.url) + ": it is redirected to " +
+          core::printable(without_query(location).substr(0, 300)) + ", which is not followed");
   }
-  throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected too often");
+  throw core::EnvironmentError("cannot fetch " + without_query(from.url) +
+                               ": it is redirected too often");
 }
 
 async::Task<std::string> Sources::signed_url(const DataAddress& from) {
@@ -177,7 +180,7 @@ core::EnvironmentError Sources::refused(const DataAddress& from, const net::Resp
         {"the address of a folder, with all objects below it, ends with `/`"});
   if (from.is_s3()) return bucket(from.bucket).refused("read " + from.key + " from", response);
   return core::EnvironmentError(
-      "cannot fetch " + shown(from.url) + ": the server answered " +
+      "cannot fetch " + without_query(from.url) + ": the server answered " +
           std::to_string(response.status),
       {response.status == 401 || response.status == 403
            ? "the server requires a login; use a URL that needs none, such as a signed one"
@@ -256,7 +259,7 @@ async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSo
       if (is_permanent(error)) backoff = async::Backoff({.max_tries = 1});
     }
     if (stop.level() != core::StopLevel::none || backoff.exhausted())
-      throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);
+      throw Unreachable("cannot ask for " + without_query(from.url) + ": " + problem);
     const auto pause = backoff.next(busy ? net::wanted_pause(*busy) : std::nullopt);
     co_await async::sleep(pause, &stop);
   }

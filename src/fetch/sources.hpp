@@ -49,6 +49,7 @@ struct Reading {
 
 inline constexpr async::RetryPolicy source_retries{.max_tries = 6};
 
+/// Clients of the servers and buckets that addresses name.
 class Sources {
  public:
   /// @param store a remote store; if it is a bucket, its endpoint, region, CA and profile of ~/.aws

@@ -23,7 +23,8 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
-/// Returns an ETag without quotes and the mark of a weak one, which servers do not always send.
+/// Returns an ETag without its quotes and the mark `W/` of a weak one: servers do not always send
+/// them.
 std::string_view bare(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   return core::trimmed(etag, "\"");
@@ -41,12 +42,13 @@ class Changed : public core::EnvironmentError {
 }  // namespace
 
 core::EnvironmentError DataTransfer::stopped() const {
-  return core::EnvironmentError("the download of " + shown(from_.url) + " was stopped");
+  return core::EnvironmentError("the download of " + without_query(from_.url) + " was stopped");
 }
 
 void DataTransfer::throw_changed(const std::string& how) const {
-  throw Changed(shown(from_.url) + " " + how,
-                {expected_.is_verified ? "`pipe lock --upgrade " + shown(from_.url) + "` takes it"
+  throw Changed(without_query(from_.url) + " " + how,
+                {expected_.is_verified ? "`pipe lock --upgrade " + without_query(from_.url) +
+                                             "` accepts the new content"
                                        : "run again once it does not change any more"});
 }
 
@@ -95,7 +97,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
   } catch (const net::TransportError& error) {
     if (stop_.level() != core::StopLevel::none) throw stopped();
     if (is_permanent(error))
-      throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + error.what());
+      throw core::EnvironmentError("cannot fetch " + without_query(from_.url) + ": " +
+                                   error.what());
     outcome = {false, error.what(), {}};
   }
   co_return outcome;
@@ -180,9 +183,10 @@ async::Task<> DataTransfer::read_free_parts(core::CancelSource& stop) {
       const auto outcome = co_await read_part(*part, stop);
       if (outcome.is_done) break;
       if (stop.level() != core::StopLevel::none) throw stopped();
-      if (advance.is_made(into_.missing(*part).begin - begin)) backoff.reset();
+      if (advance.has_advanced(into_.missing(*part).begin - begin)) backoff.reset();
       if (backoff.exhausted())
-        throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
+        throw core::EnvironmentError("cannot fetch " + without_query(from_.url) + ": " +
+                                     outcome.problem);
       const auto pause = backoff.next(outcome.pause);
       co_await async::sleep(pause, &stop);
     }
@@ -239,10 +243,11 @@ async::Task<> DataTransfer::run() {
     const bool has_no_problem = outcome.is_done || into_.is_complete() || outcome.problem.empty();
     if (into_.is_planned() && has_no_problem) continue;
     if (stop_.level() != core::StopLevel::none) throw stopped();
-    if (advance.is_made(into_.received())) backoff.reset();
+    if (advance.has_advanced(into_.received())) backoff.reset();
     if (lost_ranges) continue;
     if (backoff.exhausted())
-      throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
+      throw core::EnvironmentError("cannot fetch " + without_query(from_.url) + ": " +
+                                   outcome.problem);
     const auto pause = backoff.next(outcome.pause);
     co_await async::sleep(pause, &stop_);
   }

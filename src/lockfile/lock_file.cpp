@@ -122,7 +122,7 @@ core::Descriptor locked(const fs::path& file) {
   const auto folder = file.parent_path();
   core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
-  core::lock_alone(lock.get(), folder);
+  core::lock_exclusively(lock.get(), folder);
   return lock;
 }
 

@@ -37,7 +37,7 @@ struct Launcher : process::posix::default_launcher {
   volatile int error = 0;
 
   explicit Launcher(const ChildCall& call)
-      : words(found(call.command)),
+      : words(resolved(call.command)),
         variables(core::tool_environment(call.variables)),
         arguments(core::exec_pointers(words)),
         environment(core::exec_pointers(variables)),
@@ -46,7 +46,7 @@ struct Launcher : process::posix::default_launcher {
         own_session(call.own_session) {}
 
   /// Returns the command with the program's path in place of its name.
-  static std::vector<std::string> found(std::vector<std::string> command) {
+  static std::vector<std::string> resolved(std::vector<std::string> command) {
     auto& name = command.front();
     const auto file = core::find_tool(name);
     if (file.empty() && name.find('/') == name.npos) throw NotOnPath("it is not on the PATH");
@@ -70,7 +70,9 @@ struct Launcher : process::posix::default_launcher {
     pid = core::start_child(*this, run);
     if (pid < 0) error = errno;
     if (pid > 0 && error != 0) waitpid(pid, nullptr, 0);
-    if (error == ENOENT) throw NotOnPath("it is not on the PATH");
+    if (error == ENOENT)
+      throw core::EnvironmentError(
+          "its file, or the interpreter that the file's first line names, does not exist");
     if (error != 0) throw core::system_error("it cannot be run", error);
     return process::process(executor, pid);
   }

@@ -23,6 +23,7 @@ struct ChildCall {
   bool own_session = false;
 };
 
+/// No folder of the PATH has the program.
 class NotOnPath : public core::EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;
@@ -30,7 +31,8 @@ class NotOnPath : public core::EnvironmentError {
 
 class Child {
  public:
-  /// Throws NotOnPath, or EnvironmentError if the child cannot be started for another reason.
+  /// Throws NotOnPath, or EnvironmentError if the child cannot be started for another reason. The
+  /// message is only the reason, to be put behind the program's name: `it is not on the PATH`.
   Child(const asio::any_io_executor& executor, const ChildCall& call);
   ~Child();  ///< Kills and reaps the child if it is still running.
   Child(Child&&) noexcept;

@@ -39,7 +39,7 @@ namespace {
 /// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t max_answer = std::size_t{64} << 20, max_error_answer = std::size_t{1} << 20;
 constexpr std::size_t max_head = std::size_t{1} << 20;
-constexpr long min_bytes_per_second = 1024;  // Fewer count as Request::silence.
+constexpr long min_bytes_per_second = 1024;  // Fewer bytes count as silence (Request::silence).
 
 /// A request and its response.
 class Exchange {
@@ -57,7 +57,7 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   void begin(Multi& multi);
-  /// Ends the exchange as if curl had ended it with `error`, which is thrown to the waiter.
+  /// Ends the exchange as if curl had ended it with this code, which is thrown to the waiter.
   void abort(CURLcode code) {
     if (multi_) std::exchange(multi_, nullptr)->remove(easy_);
     finish(code);
@@ -87,7 +87,8 @@ class Exchange {
     if (easy_) curl::easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error_);
     done_.open();
   }
-  /// Runs a callback of the user. Its exception ends the exchange and is thrown to the waiter.
+  /// Runs a callback of the caller; returns false after an exception, which ends the exchange and
+  /// is thrown to the waiter.
   template <class Work>
   bool guarded(Work work) noexcept {
     try {

@@ -38,12 +38,13 @@ struct Request {
   std::function<int()> make_socket;
   std::vector<std::string> headers;  ///< `Name: value`.
   std::string body;                  ///< Sent if not empty.
-  BodySource body_source;  ///< Sent if set: as many bytes as the header Content-Length says, or
-                           ///< chunked without that header.
+  /// Sent if set: as many bytes as the header Content-Length says, or chunked without that header.
+  BodySource body_source;
   TlsOptions tls;
   std::string proxy;  ///< URL of a proxy (http, https, socks5); if empty, the environment's proxy.
-  std::string address;  ///< `HOST:PORT` to connect to instead of the URL's, which is then only
-                        ///< compared with the certificate.
+  /// `HOST:PORT` to connect to instead of the URL's, which is then only compared with the
+  /// certificate.
+  std::string address;
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds timeout{0};  ///< Limit for the whole exchange; 0: no limit (streams).
   /// Limit of a time with less than 1 KiB a second, sent or received; 0: no limit.
@@ -63,8 +64,9 @@ class TransportError : public core::EnvironmentError {
   TransportError(int curl_code, const std::string& message)
       : core::EnvironmentError(message), code_(curl_code) {}
   int curl_code() const { return code_; }
-  /// Returns true if no server has responded: no host has this name (5, 6), its port refuses (7),
-  /// or it was silent (28). A response that was cut counts as a response.
+  /// Returns true if no server has responded: the proxy's or the server's name is unknown (codes 5
+  /// and 6), the port refuses (7), or the server was silent (28). A response that was cut counts as
+  /// a response.
   bool is_unanswered() const { return (code_ >= 5 && code_ <= 7) || code_ == 28; }
 
  private:
@@ -79,18 +81,19 @@ class HttpClient {
   ~HttpClient();
 
   /// Sends a request and returns the response. Throws TransportError.
-  /// @param on_body   receives the body's bytes as they arrive if the status is below 300;
-  /// otherwise the body's first MiB is collected, and the rest is not read
+  /// @param on_body receives the body's bytes as they arrive if the status is below 300; without
+  /// `on_body`, a body of at most 64 MiB is collected. From status 300 on, the body's first MiB is
+  /// collected, and the rest is not read
+  /// @param cancel a stop of any level aborts the exchange with TransportError
   /// @param on_headers called once the status is known
-  /// @param cancel    a stop of any level aborts the exchange with TransportError
   async::Task<Response> send(Request request, std::function<void(std::string_view)> on_body = {},
                              core::CancelSource* cancel = nullptr,
                              std::function<void(const Response&)> on_headers = {});
 
  private:
   struct Implementation;
-  std::shared_ptr<Implementation>
-      self_;  ///< Shared, so that a send() in progress can notice that the client was destroyed.
+  /// Shared, so that a send() in progress can notice that the client was destroyed.
+  std::shared_ptr<Implementation> self_;
 };
 
 }  // namespace pipeline::net

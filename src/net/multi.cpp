@@ -8,6 +8,7 @@
 namespace pipeline::net {
 namespace {
 
+/// Throws EnvironmentError if curl has failed. @param what begins the message
 void check(CURLMcode code, const char* what) {
   if (code != CURLM_OK)
     throw core::EnvironmentError(std::string(what) + ": " + curl::multi_strerror(code));
@@ -92,11 +93,12 @@ void Multi::watch(curl_socket_t socket, int what) {
 }
 
 void Multi::arm(curl_socket_t socket, const SharedWatch& watch) {
-  if ((watch->wanted & CURL_POLL_IN) && !watch->reading) wait(socket, watch, true);
-  if ((watch->wanted & CURL_POLL_OUT) && !watch->writing) wait(socket, watch, false);
+  if ((watch->wanted & CURL_POLL_IN) && !watch->reading) wait(socket, watch, Direction::read);
+  if ((watch->wanted & CURL_POLL_OUT) && !watch->writing) wait(socket, watch, Direction::write);
 }
 
-void Multi::wait(curl_socket_t socket, const SharedWatch& watch, bool for_reading) {
+void Multi::wait(curl_socket_t socket, const SharedWatch& watch, Direction direction) {
+  const bool for_reading = direction == Direction::read;
   (for_reading ? watch->reading : watch->writing) = true;
   const auto kind = for_reading ? asio::posix::stream_descriptor::wait_read
                                 : asio::posix::stream_descriptor::wait_write;

@@ -46,7 +46,9 @@ class Multi {
   void watch(curl_socket_t socket, int what);
   /// Starts the waits for the wanted events of a socket that have none yet.
   void arm(curl_socket_t socket, const SharedWatch& watch);
-  void wait(curl_socket_t socket, const SharedWatch& watch, bool for_reading);
+  enum class Direction { read, write };
+  /// Waits until the socket can be read or written, and tells curl.
+  void wait(curl_socket_t socket, const SharedWatch& watch, Direction direction);
   /// Tells curl about the events of a socket, or that its timeout is over.
   void drive(curl_socket_t socket, int events);
   void collect_done();

@@ -60,10 +60,9 @@ async::Task<ProgramAnswer> run_program(ProgramCall call) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw core::system_error("it cannot be run", errno);
   asio::readable_pipe output(executor, ends[0]);
-  core::Descriptor theirs(ends[1]);
-  const int out = theirs.get();
-  Child child(executor, {call.command, call.variables, input.get(), out, errors.get()});
-  theirs = core::Descriptor();
+  core::Descriptor write_end(ends[1]);
+  Child child(executor, {call.command, call.variables, input.get(), write_end.get(), errors.get()});
+  write_end = core::Descriptor();
   async::Timeout timeout(executor, [&child, &output, &answer] {
     answer.late = true;
     child.signal(SIGKILL);

@@ -5,13 +5,19 @@
 namespace pipeline::net {
 namespace {
 
-void set_pem(CURL* easy, const Request& request, CURLoption file_option, const std::string& file,
-             CURLoption text_option, std::string& text) {
+/// The two options of curl for a certificate or key: its file, and its PEM text.
+struct PemOptions {
+  CURLoption file, text;
+};
+
+/// Sets the text, or else the file; neither if both are empty.
+void set_pem(CURL* easy, const Request& request, PemOptions options, const std::string& file,
+             std::string& text) {
   if (!text.empty()) {
     curl_blob blob{text.data(), text.size(), CURL_BLOB_NOCOPY};
-    set_option(easy, request, text_option, &blob);
+    set_option(easy, request, options.text, &blob);
   } else if (!file.empty()) {
-    set_option(easy, request, file_option, file.c_str());
+    set_option(easy, request, options.file, file.c_str());
   }
 }
 
@@ -27,12 +33,11 @@ curl_slist* set_transport(CURL* easy, Request& request) {
   // A request to the engine's socket needs no authorities, whose search takes time.
   const bool needs_authorities =
       request.url.starts_with("https://") && request.tls.ca_file.empty() && request.tls.ca.empty();
-  set_pem(easy, request, CURLOPT_CAINFO,
-          needs_authorities ? authorities_file() : request.tls.ca_file, CURLOPT_CAINFO_BLOB,
-          request.tls.ca);
-  set_pem(easy, request, CURLOPT_SSLCERT, request.tls.cert_file, CURLOPT_SSLCERT_BLOB,
+  set_pem(easy, request, {CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB},
+          needs_authorities ? authorities_file() : request.tls.ca_file, request.tls.ca);
+  set_pem(easy, request, {CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB}, request.tls.cert_file,
           request.tls.cert);
-  set_pem(easy, request, CURLOPT_SSLKEY, request.tls.key_file, CURLOPT_SSLKEY_BLOB,
+  set_pem(easy, request, {CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB}, request.tls.key_file,
           request.tls.key);
   set(CURLOPT_SSL_VERIFYPEER, request.tls.verify ? 1L : 0L);
   set(CURLOPT_SSL_VERIFYHOST, request.tls.verify ? 2L : 0L);

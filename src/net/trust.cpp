@@ -6,14 +6,19 @@
 #include <filesystem>
 #include <string_view>
 
+#include "net/curl.hpp"
+
 namespace pipeline::net {
 
 bool is_about_trust(const TransportError& error) {
-  constexpr int failed_handshake = 35;
-  constexpr std::array codes{51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
+  constexpr std::array codes{
+      CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,     CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CIPHER,          CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ENGINE_INITFAILED,
+      CURLE_SSL_CACERT_BADFILE,  CURLE_SSL_SHUTDOWN_FAILED,      CURLE_SSL_CRL_BADFILE,
+      CURLE_SSL_ISSUER_ERROR,    CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS};
   const std::string_view words = error.what();
   // A connection that was closed during the handshake has "unexpected eof".
-  if (error.curl_code() == failed_handshake)
+  if (error.curl_code() == CURLE_SSL_CONNECT_ERROR)
     return words.find("SSL routines") != words.npos && words.find("unexpected eof") == words.npos;
   return std::ranges::find(codes, error.curl_code()) != codes.end();
 }

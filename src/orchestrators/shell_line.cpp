@@ -33,7 +33,7 @@ void ShellLine::add_text(std::string_view text) {
 void ShellLine::add_value(std::string_view value) {
   const auto& context = lexer_.contexts().back();
   std::string text;
-  if (lexer_.is_in_end_mark())
+  if (lexer_.is_in_delimiter())
     throw core::InputError("A value cannot be the end mark of a here-document (`<<`).");
   if (lexer_.is_escaped())  // The author's backslash would escape the first byte of the value.
     lexer_.drop_escape();
@@ -57,9 +57,10 @@ void ShellLine::add_value(std::string_view value) {
       }
       for (std::size_t from = 0; from <= value.size();) {
         auto to = std::min(value.find('\n', from), value.size());
-        if (value.substr(from, to - from).find(document.end) != value.npos)
-          throw core::InputError("A value within the here-document `<<'" + document.end +
-                                     "'` contains `" + document.end + "`, which would end it.",
+        if (value.substr(from, to - from).find(document.delimiter) != value.npos)
+          throw core::InputError("A value within the here-document `<<'" + document.delimiter +
+                                     "'` contains `" + document.delimiter +
+                                     "`, which would end it.",
                                  "choose another end mark, or write it unquoted");
         from = to + 1;
       }

@@ -74,7 +74,8 @@ class BlobCache final : public engine::RemoteCache {
   }
 
   std::string place(bool runs_elsewhere) const override {
-    return remote_.keeps_results(runs_elsewhere) ? remote_.place() : std::string();
+    return remote_.leaves_results_in_store(runs_elsewhere) ? remote_.settings_json()
+                                                           : std::string();
   }
 
   void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }

@@ -68,7 +68,7 @@ std::vector<std::string> refused_files(std::string_view output) {
 
 std::optional<std::string> outside_advice(const std::filesystem::path& file) {
   std::error_code error;
-  if (!file.is_absolute() || core::is_of_system(file.lexically_normal()) ||
+  if (!file.is_absolute() || core::is_system_path(file.lexically_normal()) ||
       !std::filesystem::exists(file, error))
     return std::nullopt;
   return "'" + file.string() +

@@ -74,7 +74,7 @@ class Download {
         if (range.begin < range.end && range.begin < before + core::TransferAdvance::min_bytes)
           throw NoAnswer(shown_ + " was cut off", true);
       } catch (const NoAnswer& error) {
-        if (advance.is_made(range.begin - std::min(begin, range.begin))) tries = 0;
+        if (advance.has_advanced(range.begin - std::min(begin, range.begin))) tries = 0;
         pause_before_retry(policy_, tries++, error);
       }
     }

@@ -104,7 +104,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
       if (reply.status < 300 || (reply.status == 416 && received > 0)) return;
       refuse("read " + what, reply);
     } catch (const NoAnswer& error) {
-      if (advance.is_made(received)) tries = 0;
+      if (advance.has_advanced(received)) tries = 0;
       pause(tries, error);
     }
   }
@@ -204,7 +204,7 @@ Transfer::Received Transfer::receive_range(const std::string& what, const std::s
       threads_.note_success(pace.bytes, pace.wait + pace.transfer);
       return received;
     } catch (const NoAnswer& error) {
-      if (advance.is_made(reader.received())) tries = 0;
+      if (advance.has_advanced(reader.received())) tries = 0;
       pause(tries, error);
     }
   }

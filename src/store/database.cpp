@@ -166,7 +166,7 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
   // process changes the database to a write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) core::lock_alone(folder.get(), file_.parent_path());
+  if (folder) core::lock_exclusively(folder.get(), file_.parent_path());
   if (pragma("PRAGMA schema_version") != 0) return;  // Another process has created it meanwhile.
   // The first page is written with a journal, and the journal has to reach the disk before the
   // page: after a power failure, the page may be zeros, which SQLite could not open without the

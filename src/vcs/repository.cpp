@@ -69,6 +69,7 @@ bool is_dirty(git_repository* repository, const std::string& below) {
   git_object* head = nullptr;  // Stays null before the first commit.
   git::revparse_single(&head, repository, "HEAD^{tree}");
   const Object owned(head);
+  // A comparison that failed counts as a difference.
   const auto has_deltas = [](int failed, git_diff* diff) {
     const Diff owned_diff(diff);
     core::check_reading();
@@ -91,16 +92,6 @@ std::string origin_of(git_repository* repository) {
   return url ? core::without_credentials(url) : "";
 }
 
-/// Returns the folder or one above it that has a `.git`; nothing if there is none, so that libgit2
-/// need not be loaded, which takes some ten milliseconds.
-std::optional<std::filesystem::path> top_of(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (auto above = std::filesystem::absolute(folder, ignored);; above = above.parent_path()) {
-    if (std::filesystem::exists(above / ".git", ignored)) return above;
-    if (above == above.parent_path()) return std::nullopt;
-  }
-}
-
 /// Returns false if a file that libgit2 always reads is a named pipe, for example.
 bool has_plain_files(const std::filesystem::path& top) {
   std::error_code ignored;
@@ -119,7 +110,8 @@ bool has_plain_files(const std::filesystem::path& top) {
 class OpenRepository {
  public:
   explicit OpenRepository(const std::filesystem::path& folder) {
-    const auto top = top_of(folder);
+    // Without a `.git`, libgit2 need not be loaded, which takes some ten milliseconds.
+    const auto top = repository_top(folder);
     if (!top || !has_plain_files(*top)) return;
     interrupter_.emplace();
     static const int initialised = git::libgit2_init();
@@ -146,6 +138,14 @@ std::string path_in(git_repository* repository, const std::filesystem::path& fol
 }
 
 }  // namespace
+
+std::optional<std::filesystem::path> repository_top(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (auto above = std::filesystem::absolute(folder, ignored);; above = above.parent_path()) {
+    if (std::filesystem::exists(above / ".git", ignored)) return above;
+    if (above == above.parent_path()) return std::nullopt;
+  }
+}
 
 std::optional<SourceState> source_state(const std::filesystem::path& folder) try {
   const OpenRepository repository(folder);

@@ -1,5 +1,5 @@
 /// @file
-/// Finds the git repository that contains a folder, through libgit2 (loaded on first use).
+/// The git repository that contains a folder, read through libgit2 (loaded on first use).
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,17 @@ struct SourceState {
   std::string remote_url;  ///< URL of `origin` without credentials; may be empty.
 };
 
-/// Returns nothing if `folder` is in no repository or libgit2 is missing.
+/// Returns `folder` or the nearest folder above it that has a `.git`; nothing if there is none.
+/// Does not load libgit2.
+std::optional<std::filesystem::path> repository_top(const std::filesystem::path& folder);
+
+/// Returns nothing if `folder` is in no repository or libgit2 is missing. Throws core::Stopped
+/// after core::stop_reading().
 std::optional<SourceState> source_state(const std::filesystem::path& folder);
 
 /// Returns the files below `folder` that are in git's index, relative to `folder` and sorted, with
-/// those of submodules; none if the folder is in no repository or libgit2 is missing.
+/// those of submodules; none if the folder is in no repository or libgit2 is missing. Throws
+/// core::Stopped after core::stop_reading().
 std::vector<std::string> tracked_files(const std::filesystem::path& folder);
 
 /// Returns the command that checks out a file or folder which a sparse checkout leaves out; empty

@@ -73,7 +73,7 @@ SharedFolder::Place SharedFolder::place_of(const fs::path& path) const {
   return place;
 }
 
-/// @param what completes the message "cannot ..."
+/// Returns the error of a failed system call. @param what completes the message "cannot ..."
 core::EnvironmentError SharedFolder::failure(const std::string& what, int error_number) const {
   std::vector<std::string> advice;
   if (error_number == EACCES || error_number == EROFS)
@@ -87,7 +87,7 @@ core::EnvironmentError SharedFolder::failure(const std::string& what, int error_
       core::system_error("cannot " + what + " " + url(), error_number).what(), std::move(advice));
 }
 
-void SharedFolder::require() const {
+void SharedFolder::check_exists() const {
   std::error_code error;
   if (!fs::is_directory(path_, error))
     throw core::EnvironmentError(
@@ -105,7 +105,7 @@ std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const
     throw damaged(failure("read " + key + " from", errno));
   if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
   if (!file) {
-    require();
+    check_exists();
     return std::nullopt;
   }
   return file;
@@ -131,7 +131,7 @@ std::optional<std::string> SharedFolder::find_text(const std::string& key) const
   struct stat status {};
   ::fstat(file->get(), &status);
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size > core::largest_text) throw too_large(key, url());
+  if (size > core::max_text_bytes) throw too_large(key, url());
   std::string text(size, '\0');
   text.resize(read(*file, key, 0, text));
   return text;
@@ -170,7 +170,7 @@ std::vector<Entry> SharedFolder::entries(const std::string& prefix) const {
   if (const auto in = place_of(folder / "."); !in.folder && errno != ENOENT)
     throw failure("list " + prefix + " in", errno);
   add_entries(folder, prefix, found);
-  if (found.empty()) require();
+  if (found.empty()) check_exists();
   std::ranges::sort(found, {}, &Entry::key);
   return found;
 }
@@ -191,7 +191,7 @@ void SharedFolder::remove(const std::string& key) const {
   auto place = place_of(path);
   if (!place.folder || ::unlinkat(place.folder.get(), place.name.c_str(), 0) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) throw failure("remove " + key + " from", errno);
-    return require();
+    return check_exists();
   }
   do {
     path = path.parent_path();
@@ -216,7 +216,7 @@ void SharedFolder::copy(const std::string& from, const std::string& to) const {
 SharedFolder::NewFile::NewFile(const SharedFolder& folder) : folder_(folder) {
   std::random_device random;
   path_ = folder.path_ / ".new" / (std::to_string(random()) + "-" + std::to_string(random()));
-  folder.require();
+  folder.check_exists();
   folder.make_folders(path_.parent_path());
   place_ = folder.place_of(path_);
   if (!place_.folder) throw folder.failure("write to", errno);
@@ -256,7 +256,8 @@ void SharedFolder::make_folders(const fs::path& folder) const {
   }
 }
 
-/// Gives the file its key; returns 0 or the error number.
+/// Makes the file the blob of the key; returns 0 or the error number.
+/// @param replaces whether an earlier blob is replaced; if not, an earlier blob is the error EEXIST
 int SharedFolder::publish(const NewFile& file, const std::string& key, bool replaces) const {
   const auto target = path_of(key);
   const auto& from = file.place();

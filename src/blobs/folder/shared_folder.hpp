@@ -31,7 +31,7 @@ class SharedFolder {
   std::filesystem::path path_of(std::string_view key) const;
   /// Throws EnvironmentError if the folder does not exist, because it may not be mounted: its blobs
   /// must not count as missing.
-  void require() const;
+  void check_exists() const;
 
   /// Returns an open file, or nothing if there is no blob.
   std::optional<core::Descriptor> find(const std::string& key) const;

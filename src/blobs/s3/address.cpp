@@ -30,8 +30,8 @@ BucketAddress::BucketAddress(const std::string& endpoint, const std::string& buc
         "the endpoint of the remote store is not the address of a server: " + url,
         "write `https://HOST`, or `https://HOST:PORT`");
   // Clients omit the scheme's default port from the Host header.
-  const std::string own_port = scheme_ == "https" ? ":443" : ":80";
-  if (host_.ends_with(own_port)) host_.resize(host_.size() - own_port.size());
+  const std::string default_port = scheme_ == "https" ? ":443" : ":80";
+  if (host_.ends_with(default_port)) host_.resize(host_.size() - default_port.size());
   is_amazon_ = host_.ends_with(".amazonaws.com") || host_.ends_with(".amazonaws.com.cn");
   // With TLS, the certificate of *.s3.REGION.amazonaws.com does not cover a bucket name with dots.
   const bool by_path = path_style.value_or(!is_amazon_ || bucket.find('.') != bucket.npos);

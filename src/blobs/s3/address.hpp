@@ -5,12 +5,14 @@
 
 #include <optional>
 #include <string>
+
 namespace pipeline::blobs::s3 {
 
 class BucketAddress {
  public:
+  /// Throws InputError for an invalid endpoint, and for an invalid region of Amazon.
   /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; if empty, Amazon's endpoint of the region
-  /// Throws InputError for an invalid endpoint.
+  /// @param path_style see BucketSettings::path_style
   BucketAddress(const std::string& endpoint, const std::string& bucket, const std::string& region,
                 std::optional<bool> path_style);
 

@@ -26,14 +26,14 @@ class S3Error : public BlobError {
   std::string code_;
 };
 
-/// Names that an error message refers to.
-struct Where {
-  std::string bucket, endpoint, region;
+/// The names of a bucket for messages and advice.
+struct BucketIdentity {
+  std::string name, endpoint, region;
   std::string origin_of_keys;  ///< For example `the environment (AWS_ACCESS_KEY_ID)`.
 };
 
 /// The response to a refused request.
-struct Answered {
+struct RefusedResponse {
   long status;
   std::string body;
   std::string region;  ///< The bucket's region (header x-amz-bucket-region); empty if not sent.
@@ -44,6 +44,7 @@ struct Answered {
 std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text);
 
 /// Returns the error for a refused request. @param what completes the message "cannot ..."
-S3Error refusal(const std::string& what, const Answered& answer, const Where& where);
+S3Error refusal(const std::string& what, const RefusedResponse& answer,
+                const BucketIdentity& bucket);
 
 }  // namespace pipeline::blobs::s3

@@ -28,7 +28,11 @@ constexpr std::uint64_t max_parts = 10'000;  // Maximum number of parts of an up
 constexpr unsigned few_tries = 4;            // Tries without an answer of lookups and probe().
 // Bytes that a slow server copies in a second; it sends nothing meanwhile.
 constexpr std::uint64_t server_pace = std::uint64_t{16} << 20;
+// Codes of libcurl: CURLE_UNSUPPORTED_PROTOCOL and so on.
+constexpr int unsupported_protocol = 1, malformed_url = 3, unknown_host = 6, failed_handshake = 35,
+              untrusted_certificate = 60, unusable_ca_file = 77;
 
+/// Returns the tag as text of an XML element, without `<`, `>` and `&`, which no tag has.
 std::string quoted_tag(std::string tag) {
   std::string text;
   for (const char c : tag)
@@ -57,29 +61,30 @@ BucketSettings completed(BucketSettings settings) {
 }  // namespace
 
 bool is_permanent(const net::TransportError& error) {
-  return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
+  return error.curl_code() == unsupported_protocol || error.curl_code() == malformed_url ||
+         net::is_about_trust(error);
 }
 
 Bucket::Bucket(asio::io_context& loop, BucketSettings settings, async::RetryPolicy retry_policy)
     : loop_(loop),
       settings_(completed(std::move(settings))),
       retry_policy_(retry_policy),
-      source_(loop, settings_.aws_profile),
+      credentials_(loop, settings_.aws_profile),
       address_(settings_.endpoint, settings_.bucket, settings_.region, settings_.path_style),
       pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint,
                    settings_.bucket, settings_.region, settings_.path_style),
       http_(loop) {
   if (!settings_.certificate_authority.empty())
-    ca_ = core::read_file(settings_.certificate_authority);
+    authorities_ = core::read_file(settings_.certificate_authority);
 }
 Bucket::~Bucket() = default;
 
-Where Bucket::where() const {
+BucketIdentity Bucket::identity() const {
   return {settings_.bucket, address_.origin(), settings_.region, origin_of_keys_};
 }
 
 async::Task<FoundKeys> Bucket::keys() {
-  auto found = co_await source_.find();
+  auto found = co_await credentials_.find();
   origin_of_keys_ = found.origin;
   co_return found;
 }
@@ -103,7 +108,7 @@ async::Task<net::Request> Bucket::signed_request(const Call& call) {
   for (const auto& [name, value] : sign(to_sign, found.keys, scope))
     request.headers.push_back(name + ": " + value);
   request.headers.emplace_back("User-Agent: pipe");
-  request.tls.ca = ca_;
+  request.tls.ca = authorities_;
   if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
   co_return request;
 }
@@ -155,11 +160,12 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
                                            const net::TransportError& error) const {
   std::vector<std::string> advice;
   const auto code = error.curl_code();
-  if (code == 60 || code == 77 || (code == 35 && net::is_about_trust(error)))
+  if (code == untrusted_certificate || code == unusable_ca_file ||
+      (code == failed_handshake && net::is_about_trust(error)))
     advice = {
         "its certificate is from a CA that this machine does not know: name that CA's file, "
         "`certificate_authority: ca.pem`, under `artifact_store`"};
-  else if (code == 6)
+  else if (code == unknown_host)
     advice = {
         "there is no host of that name: correct `endpoint`; if only HOST itself has an address, "
         "and not BUCKET.HOST, write `path_style: true`"};
@@ -193,8 +199,9 @@ async::Task<net::Response> Bucket::call(Call call) {
       const bool is_refused = response.status >= 300 ||
                               (may_fail_late && response.body.find("<Error>") != std::string::npos);
       if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
-      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
-      const auto error = refusal(call.what, answer, where());
+      const RefusedResponse answer{response.status, response.body,
+                                   response.header("x-amz-bucket-region")};
+      const auto error = refusal(call.what, answer, identity());
       const bool is_transient = is_retryable(error.status(), error.code()) ||
                                 (response.status < 300 && error.code() == "InternalError");
       if (!is_transient || backoff.exhausted()) throw S3Error(error);
@@ -224,14 +231,13 @@ async::Task<> Bucket::probe() {
   co_await bucket.remove(key);
 }
 
-async::Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body,
-                                          std::uint64_t offset, std::uint64_t size,
+async::Task<std::string> Bucket::put_part(std::string key, Query query, BodyPart part,
                                           core::CancelSource* cancel) {
   core::Hasher hasher;
   std::array<char, 64 << 10> piece;
-  for (std::uint64_t done = 0; done < size;) {
-    const auto count = body.read(
-        offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
+  for (std::uint64_t done = 0; done < part.size;) {
+    const auto wanted = std::min<std::uint64_t>(piece.size(), part.size - done);
+    const auto count = part.body.read(part.offset + done, std::span(piece).first(wanted));
     if (count == 0)
       throw core::EnvironmentError(
           "cannot write " + key +
@@ -242,27 +248,28 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   Call put("write " + key + " to", "PUT", key);
   put.query = std::move(query);
   put.payload_hash = hasher.finish().hex();  // The server compares it.
-  put.body = &body;
-  put.offset = offset;
-  put.size = size;
+  put.body = &part.body;
+  put.offset = part.offset;
+  put.size = part.size;
   put.cancel = cancel;
   const auto begin = std::chrono::steady_clock::now();
   const auto response = co_await call(std::move(put));
-  limit_.note_success(size, std::chrono::steady_clock::now() - begin);
+  limit_.note_success(part.size, std::chrono::steady_clock::now() - begin);
   co_return response.header("etag");
 }
 
 async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel) {
   if (body.size <= min_part) {
     Query none;
-    co_await put_part(key, std::move(none), body, 0, body.size, cancel);
+    const BodyPart whole{body, 0, body.size};
+    co_await put_part(key, std::move(none), whole, cancel);
     co_return;
   }
   const auto size = part_size(body.size, max_parts), count = (body.size + size - 1) / size;
   const WritePart put_one = [&](std::string id, std::size_t i) -> async::Task<std::string> {
     Query query{{"partNumber", std::to_string(i + 1)}, {"uploadId", std::move(id)}};
-    co_return co_await put_part(key, std::move(query), body, i * size,
-                                std::min(size, body.size - i * size), cancel);
+    const BodyPart part{body, i * size, std::min(size, body.size - i * size)};
+    co_return co_await put_part(key, std::move(query), part, cancel);
   };
   co_await write_in_parts(key, count, put_one);
 }
@@ -321,9 +328,9 @@ async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::str
 }
 
 async::Task<> Bucket::remove(std::string key) {
-  Call call_("remove " + key + " from", "DELETE", key);
-  call_.may_be_missing = true;
-  co_await call(std::move(call_));
+  Call removal("remove " + key + " from", "DELETE", key);
+  removal.may_be_missing = true;
+  co_await call(std::move(removal));
 }
 
 async::Task<std::string> Bucket::begin_upload(std::string key) {

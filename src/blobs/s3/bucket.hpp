@@ -91,7 +91,7 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> abort_upload(std::string key, std::string upload) override;
   async::Task<std::vector<OpenUpload>> open_uploads() override;
   async::Task<std::optional<Attestation>> attest(std::string key) override;
-  std::string authorities() const override { return ca_; }
+  std::string authorities() const override { return authorities_; }
   settings::RemoteStoreSettings settings_in_pod(
       const std::filesystem::path& authorities) const override;
   async::Task<Keys> keys_for_pod() override;
@@ -109,8 +109,13 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> read_list(std::string folder, Query query, std::size_t max,
                           std::function<std::size_t(std::string_view)> take,
                           core::CancelSource* cancel);
-  async::Task<std::string> put_part(std::string key, Query query, const Body& body,
-                                    std::uint64_t offset, std::uint64_t size,
+  /// The bytes of a body that one request sends.
+  struct BodyPart {
+    const Body& body;
+    std::uint64_t offset, size;
+  };
+  /// Sends a whole small object, or one part of a large one; returns its tag.
+  async::Task<std::string> put_part(std::string key, Query query, BodyPart part,
                                     core::CancelSource* cancel);
   using WritePart = std::function<async::Task<std::string>(std::string upload, std::size_t part)>;
   /// Writes an object in parts; aborts the upload if a part fails.
@@ -126,15 +131,15 @@ class Bucket final : public BlobStore, private PodAccess {
                       std::optional<std::chrono::seconds> wanted);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;
-  Where where() const;
+  BucketIdentity identity() const;
 
   asio::io_context& loop_;
   BucketSettings settings_;
   async::RetryPolicy retry_policy_;
-  CredentialSource source_;
+  CredentialSource credentials_;
   BucketAddress address_, pod_address_;
   std::string origin_of_keys_;
-  std::string ca_;  ///< PEM text, read once.
+  std::string authorities_;  ///< PEM text, read once.
   net::HttpClient http_;
   ConnectionLimit limit_;
   bool has_ranges_ = true;             ///< False once a range was answered with the whole object.

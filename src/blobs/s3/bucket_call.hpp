@@ -31,7 +31,7 @@ struct Bucket::Call {
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;
   bool may_be_missing = false;  ///< 404 is returned instead of thrown.
-  bool is_lookup = false;       ///< As Lookup::optional.
+  bool is_lookup = false;       ///< Ends soon without an answer, as Lookup::optional says.
 };
 
 }  // namespace pipeline::blobs::s3

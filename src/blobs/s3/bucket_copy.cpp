@@ -11,9 +11,10 @@
 namespace pipeline::blobs::s3 {
 namespace {
 
+// Bytes of an object from which a copy is made in parts.
 constexpr std::uint64_t min_copy_in_parts = std::uint64_t{32} << 20;
-constexpr std::uint64_t max_one_copy = std::uint64_t{5}
-                                       << 30;  // Bytes in one request, or in one part.
+// Bytes that S3 copies by one request, as a whole object or as a part.
+constexpr std::uint64_t max_one_copy = std::uint64_t{5} << 30;
 
 /// Returns true if the server may know CopyObject, though not UploadPartCopy.
 bool is_unknown_request(const S3Error& error) {
@@ -58,7 +59,8 @@ async::Task<bool> Bucket::copy_in_parts(std::string from, std::string to, std::u
     auto tag = xml_text(response.body, "ETag");
     // rclone's server takes the request for an upload of an empty part.
     if (tag.empty())
-      throw S3Error(501, "NotImplemented", address_.origin() + " copies no parts of objects", {});
+      throw S3Error(501, "NotImplemented", address_.origin() + " does not copy parts of objects",
+                    {});
     co_return tag;
   };
   bool is_copied = true;

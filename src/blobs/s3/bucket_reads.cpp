@@ -111,8 +111,9 @@ async::Task<> Bucket::get(std::string key, Range range,
         limit_.note_success(received - before, std::chrono::steady_clock::now() - begun);
         co_return;
       }
-      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
-      const auto error = refusal(get.what, answer, where());
+      const RefusedResponse answer{response.status, response.body,
+                                   response.header("x-amz-bucket-region")};
+      const auto error = refusal(get.what, answer, identity());
       if (!is_retryable(error.status(), error.code()) || backoff.exhausted()) throw S3Error(error);
       why = error.what();
       wanted = net::wanted_pause(response);
@@ -123,7 +124,7 @@ async::Task<> Bucket::get(std::string key, Range range,
         throw unreachable("read " + key + " from", error);
       why = error.what();
     }
-    if (advance.is_made(received - range.begin)) backoff.reset();
+    if (advance.has_advanced(received - range.begin)) backoff.reset();
     co_await pause(backoff, why, cancel, wanted);
   }
 }
@@ -144,15 +145,15 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key, core::Ca
   std::string text;  // The response of the last try.
   find.on_headers = [&](const net::Response&) { text.clear(); };
   find.on_body = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > core::largest_text) throw too_large(key, url());
+    if (text.size() + bytes.size() > core::max_text_bytes) throw too_large(key, url());
     text += bytes;
   };
   const auto what = find.what;
   auto response = co_await call(std::move(find));
   // The body of a 404 is a message of the server, not the content of an object.
   if (response.status == 404 && xml_text(response.body, "Code") == "NoSuchBucket") {
-    const Answered answer{response.status, response.body, {}};
-    throw refusal(what, answer, where());
+    const RefusedResponse answer{response.status, response.body, {}};
+    throw refusal(what, answer, identity());
   }
   std::optional<Tagged> found;
   if (response.status < 300) found = Tagged{std::move(text), response.header("etag")};
@@ -271,8 +272,9 @@ async::Task<net::Request> Bucket::request(std::string method, std::string key, Q
 }
 
 S3Error Bucket::refused(const std::string& what, const net::Response& response) const {
-  const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
-  return refusal(what, answer, where());
+  const RefusedResponse answer{response.status, response.body,
+                               response.header("x-amz-bucket-region")};
+  return refusal(what, answer, identity());
 }
 
 async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {

@@ -148,12 +148,12 @@ std::string region_of(const std::string& profile) {
 }
 
 async::Task<FoundKeys> CredentialSource::find() {
-  const std::string only_key;
-  const auto* known = found_.find(only_key);
+  const std::string name;  // Empty: a source has the keys of one profile.
+  const auto* known = found_.find(name);
   if (known && known->expiry && *known->expiry - renewal_margin <= std::chrono::system_clock::now())
-    found_.forget(only_key);
+    found_.forget(name);
   const auto search = [this] { return find_keys(profile_); };
-  co_return co_await found_.get(only_key, search, nullptr);
+  co_return co_await found_.get(name, search, nullptr);
 }
 
 }  // namespace pipeline::blobs::s3

@@ -15,7 +15,7 @@
 
 namespace pipeline::blobs::s3 {
 
-/// Values by section and key.
+/// Values by section and key. Indented lines are left out.
 using IniFile = std::map<std::string, std::map<std::string, std::string>>;
 IniFile parse_ini(std::string_view text);
 
@@ -25,7 +25,9 @@ struct FoundKeys {
   std::optional<std::chrono::system_clock::time_point> expiry;  ///< Expiry time, if known.
 };
 
-/// Parses the output of a `credential_process` (Version 1). Throws EnvironmentError.
+/// Parses the output of a `credential_process` (Version 1). Throws EnvironmentError if it has no
+/// keys.
+/// @param program the command line, for messages
 FoundKeys parse_process_output(std::string_view text, const std::string& program);
 
 class CredentialSource {
@@ -40,7 +42,7 @@ class CredentialSource {
 
  private:
   std::string profile_;
-  async::SingleFlight<FoundKeys> found_;  ///< Has one key.
+  async::SingleFlight<FoundKeys> found_;  ///< The one entry has an empty name.
 };
 
 /// Returns the region that the environment or the profile names; empty if neither does.

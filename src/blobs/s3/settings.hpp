@@ -21,8 +21,8 @@ struct BucketSettings {
   std::string endpoint;
   std::string pod_endpoint;  ///< Address at which pods reach the server; if empty, `endpoint`.
   std::string region;  ///< If empty, that of the environment or ~/.aws/config, else us-east-1.
-  /// True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`; unset: true for any server but
-  /// Amazon's.
+  /// True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`; unset: false for Amazon's server,
+  /// unless the bucket's name has a dot, and true for any other server.
   std::optional<bool> path_style;
   std::filesystem::path certificate_authority;  ///< PEM file; if empty, this machine's CAs.
   /// A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.

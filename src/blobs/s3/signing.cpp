@@ -27,6 +27,7 @@ std::string_view bytes_of(const core::Digest& digest) {
   return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
 }
 
+/// A time as signatures have it.
 struct Stamp {
   std::string day, second;  ///< `20130524`, `20130524T000000Z`.
   explicit Stamp(std::chrono::sys_seconds time) {
@@ -62,14 +63,13 @@ core::Digest signing_key(const Keys& keys, const CredentialScope& scope, const S
   return key;
 }
 
-/// @param headers all headers to sign, including host
-std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers,
-                      const Query& query, const Keys& keys, const CredentialScope& scope,
+/// Returns the signature of a call whose headers include `host`.
+std::string signature(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                       const Stamp& stamp) {
   std::string canonical =
-      call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(query) + "\n";
-  for (const auto& [name, value] : headers) canonical += name + ":" + value + "\n";
-  canonical += "\n" + names_of(headers) + "\n" + call.payload_hash;
+      call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(call.query) + "\n";
+  for (const auto& [name, value] : call.headers) canonical += name + ":" + value + "\n";
+  canonical += "\n" + names_of(call.headers) + "\n" + call.payload_hash;
   const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" +
                     core::sha256(canonical).hex();
   return hmac(bytes_of(signing_key(keys, scope, stamp)), text).hex();
@@ -98,17 +98,18 @@ std::string query_text(const Query& query) {
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
                                         const CredentialScope& scope) {
   const Stamp stamp(scope.time);
-  auto headers = call.headers;
+  auto whole = call;
+  auto& headers = whole.headers;
   headers["host"] = call.host;
   headers["x-amz-date"] = stamp.second;
   headers["x-amz-content-sha256"] = call.payload_hash;
   if (!keys.session_token.empty()) headers["x-amz-security-token"] = keys.session_token;
   auto authorization = algorithm + " Credential=" + keys.id + "/" + scope_text(stamp, scope) +
                        ",SignedHeaders=" + names_of(headers) +
-                       ",Signature=" + signature(call, headers, call.query, keys, scope, stamp);
+                       ",Signature=" + signature(whole, keys, scope, stamp);
   headers.erase("host");
   headers["authorization"] = std::move(authorization);
-  return headers;
+  return std::move(headers);
 }
 
 Presigner::Presigner(std::string method, std::string host, const Keys& keys,
@@ -129,10 +130,10 @@ std::string Presigner::signature(const std::string& path) const {
 std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                     std::chrono::seconds lifetime) {
   const Stamp stamp(scope.time);
-  const std::map<std::string, std::string> headers{{"host", call.host}};
-  const auto query = presigned_query(call.query, keys, scope, stamp, lifetime);
-  return query_text(query) +
-         "&X-Amz-Signature=" + signature(call, headers, query, keys, scope, stamp);
+  auto whole = call;
+  whole.headers = {{"host", call.host}};
+  whole.query = presigned_query(call.query, keys, scope, stamp, lifetime);
+  return query_text(whole.query) + "&X-Amz-Signature=" + signature(whole, keys, scope, stamp);
 }
 
 }  // namespace pipeline::blobs::s3

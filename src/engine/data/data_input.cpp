@@ -131,7 +131,7 @@ std::string file_name_of(const DataSpec& data) {
   if (data.url.empty()) {
     name = (data.path / "").parent_path().filename().string();
   } else {
-    auto path = fetch::shown(data.url);
+    auto path = fetch::without_query(data.url);
     while (path.ends_with('/')) path.pop_back();
     name = path.substr(path.rfind('/') + 1);
   }
@@ -140,7 +140,7 @@ std::string file_name_of(const DataSpec& data) {
 
 std::string name_of(const DataSpec& data) {
   if (!data.artifact.empty()) return "artifact:" + data.artifact;
-  return data.url.empty() ? data.path.string() : fetch::shown(data.url);
+  return data.url.empty() ? data.path.string() : fetch::without_query(data.url);
 }
 
 }  // namespace pipeline::engine

@@ -32,7 +32,7 @@ class CopyFolder {
     do {  // Another driver may have removed the folder before it was locked.
       folder_.emplace(parent, unfinished_prefix);
       lock_ = core::Descriptor(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (lock_) core::lock_alone(lock_.get(), path());
+      if (lock_) core::lock_exclusively(lock_.get(), path());
     } while (!fs::exists(path(), error) && !error);
   }
   const fs::path& path() const { return folder_->path(); }

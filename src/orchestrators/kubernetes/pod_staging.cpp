@@ -210,7 +210,7 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
                                      model::Elsewhere{.is_directory = is_tree,
                                                       .is_executable = sent.executable && !is_tree,
                                                       .bytes = bytes,
-                                                      .store = artifacts_.place()}};
+                                                      .store = artifacts_.settings_json()}};
   co_return is_kept;
 }
 

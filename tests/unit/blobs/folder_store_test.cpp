@@ -189,7 +189,7 @@ TEST_F(ASharedFolder, has_blobs_that_cannot_be_used_and_others_that_can) {
   fs::create_symlink("/etc/passwd", path / "results/link");
   ASSERT_EQ(::mkfifo((path / "results/pipe").c_str(), 0666), 0);
   core::write_file_atomically(path / "results/large", "x");
-  fs::resize_file(path / "results/large", core::largest_text + 1);
+  fs::resize_file(path / "results/large", core::max_text_bytes + 1);
   for (const auto* name : {"link", "pipe", "large"}) try {
       run_task(loop, store.find_text(std::string("results/") + name));
       ADD_FAILURE() << name;

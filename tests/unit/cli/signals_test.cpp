@@ -33,7 +33,7 @@ TEST(StopOnSignals, a_second_signal_ends_loops_of_a_thread_that_handles_none) {
   EXPECT_NO_THROW(core::check_reading());
   ::raise(SIGINT);
   EXPECT_THROW(core::check_reading(), core::Stopped);
-  core::stop_reading(false);
+  core::permit_reading();
 }
 
 TEST(StopOnSignals, signals_stop_the_work) {

@@ -56,7 +56,7 @@ TEST(File, that_is_too_large_for_memory_is_refused_by_its_name) {
   EXPECT_EQ(refusal_of("/dev/zero", 1 << 20),
             "cannot read /dev/zero: it is a pipe, a socket or a device, and not a file");
   fs::resize_file(path, std::uintmax_t{5} << 40);
-  EXPECT_EQ(refusal_of(path, largest_text),
+  EXPECT_EQ(refusal_of(path, max_text_bytes),
             "cannot read " + path.string() + ": it is larger than 64 MiB");
 }
 
@@ -275,10 +275,10 @@ TEST(File, a_wait_for_a_lock_of_another_process_has_a_time_limit) {
   auto theirs = opened();
   const auto ours = opened();
   ASSERT_EQ(::flock(theirs.get(), LOCK_EX), 0);
-  EXPECT_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)),
+  EXPECT_THROW(lock_exclusively(ours.get(), folder.path(), std::chrono::milliseconds(20)),
                EnvironmentError);
   theirs = Descriptor();
-  EXPECT_NO_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)));
+  EXPECT_NO_THROW(lock_exclusively(ours.get(), folder.path(), std::chrono::milliseconds(20)));
   EXPECT_NE(::flock(opened().get(), LOCK_EX | LOCK_NB), 0);
 }
 
@@ -289,9 +289,9 @@ TEST(File, a_stop_at_once_ends_the_wait_for_a_lock) {
   };
   const auto theirs = opened(), ours = opened();
   ASSERT_EQ(::flock(theirs.get(), LOCK_EX), 0);
-  stop_reading(true);
-  const ScopeGuard reset([] { stop_reading(false); });
-  EXPECT_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)), Stopped);
+  stop_reading();
+  const ScopeGuard reset([] { permit_reading(); });
+  EXPECT_THROW(lock_exclusively(ours.get(), folder.path(), std::chrono::milliseconds(20)), Stopped);
 }
 
 TEST(File, that_others_may_have_made_is_opened_only_if_it_is_regular) {

@@ -5,21 +5,21 @@
 namespace pipeline::core {
 namespace {
 
-TEST(TransferAdvance, is_made_by_64_KiB_and_never_by_fewer_bytes) {
+TEST(TransferAdvance, advances_by_64_KiB_and_never_by_fewer_bytes) {
   TransferAdvance advance;
-  EXPECT_FALSE(advance.is_made(0));
-  EXPECT_FALSE(advance.is_made((64 << 10) - 1));
-  EXPECT_TRUE(advance.is_made(64 << 10));
-  EXPECT_FALSE(advance.is_made((128 << 10) - 1));
-  EXPECT_TRUE(advance.is_made(1 << 20));
+  EXPECT_FALSE(advance.has_advanced(0));
+  EXPECT_FALSE(advance.has_advanced((64 << 10) - 1));
+  EXPECT_TRUE(advance.has_advanced(64 << 10));
+  EXPECT_FALSE(advance.has_advanced((128 << 10) - 1));
+  EXPECT_TRUE(advance.has_advanced(1 << 20));
 }
 
-TEST(TransferAdvance, is_not_made_by_the_same_bytes_again) {
+TEST(TransferAdvance, does_not_advance_by_the_same_bytes_again) {
   TransferAdvance advance;
-  EXPECT_TRUE(advance.is_made(1 << 20));
-  EXPECT_FALSE(advance.is_made(0));
-  EXPECT_FALSE(advance.is_made(1 << 20));
-  EXPECT_TRUE(advance.is_made(2 << 20));
+  EXPECT_TRUE(advance.has_advanced(1 << 20));
+  EXPECT_FALSE(advance.has_advanced(0));
+  EXPECT_FALSE(advance.has_advanced(1 << 20));
+  EXPECT_TRUE(advance.has_advanced(2 << 20));
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ TEST(Digest, of_a_file_is_that_of_its_bytes_for_all_sizes) {
   }
   EXPECT_THROW(sha256_file(folder.path() / "missing"), EnvironmentError);
   EXPECT_THROW(sha256_file(folder.path()), EnvironmentError);
-  stop_reading(true);
+  stop_reading();
   EXPECT_THROW(sha256_file(folder.path() / "f"), EnvironmentError);
-  stop_reading(false);
+  permit_reading();
   EXPECT_NO_THROW(sha256_file(folder.path() / "f"));
 }
 

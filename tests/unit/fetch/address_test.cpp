@@ -22,8 +22,8 @@ TEST(Addresses, of_objects_and_folders_are_told_apart) {
 }
 
 TEST(Addresses, are_shown_without_a_query) {
-  EXPECT_EQ(shown("https://host/a?sig=secret"), "https://host/a");
-  EXPECT_EQ(shown("s3://team/what?"), "s3://team/what?");
+  EXPECT_EQ(without_query("https://host/a?sig=secret"), "https://host/a");
+  EXPECT_EQ(without_query("s3://team/what?"), "s3://team/what?");
 }
 
 TEST(Redirections, are_followed_by_https_only_to_https) {

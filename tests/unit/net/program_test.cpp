@@ -60,6 +60,14 @@ TEST(Program, that_does_not_exist_is_an_error) {
   }
   call.command = {"/"};
   EXPECT_THROW(answer_of(call), core::EnvironmentError);
+  call.command = {"/no-such-folder/program"};
+  try {
+    answer_of(call);
+    FAIL();
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_STREQ(error.what(),
+                 "its file, or the interpreter that the file's first line names, does not exist");
+  }
 }
 
 TEST(Program, that_does_not_end_is_killed) {

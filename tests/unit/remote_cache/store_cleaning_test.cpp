@@ -242,11 +242,11 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
 
 TEST_F(ARemoteStore, can_be_cleaned_whatever_others_write_among_its_leases) {
   put(artifact("lonely"), "lonely");
-  put_large("results/other.json", core::largest_text + 1);
+  put_large("results/other.json", core::max_text_bytes + 1);
   put("leases/other", "");
   put("leases/run-1.x.json", "[");
   put("leases/run-2.x.json", R"({"owner": 7})");
-  put_large("leases/run-3.x.json", core::largest_text + 1);
+  put_large("leases/run-3.x.json", core::max_text_bytes + 1);
   make_older(1000h);
   clean({}, short_lived);
   EXPECT_THAT(keys(), IsEmpty());
@@ -257,7 +257,7 @@ TEST_F(ARemoteStore, can_be_used_whatever_others_write_among_its_cleanings) {
   put(artifact("lonely"), "lonely");
   put("cleanings/a", "");
   put(blobs::keys_of_cleaning("b"), "[");
-  put_large(blobs::keys_of_cleaning("c"), core::largest_text + 1);
+  put_large(blobs::keys_of_cleaning("c"), core::max_text_bytes + 1);
   make_older(1000h);
   RemoteArtifacts driver{loop, settings()};
   driver.hold_for("run-1", quick);

@@ -123,8 +123,8 @@ TEST_F(RepositoryTest, a_stop_at_once_ends_the_comparison_with_the_files) {
   write("a", "1");
   git("add a");
   git("commit -m first");
-  core::stop_reading(true);
-  const core::ScopeGuard reset([] { core::stop_reading(false); });
+  core::stop_reading();
+  const core::ScopeGuard reset([] { core::permit_reading(); });
   EXPECT_THROW(source_state(root.path()), core::Stopped);
   EXPECT_THROW(tracked_files(root.path()), core::Stopped);
 }
