@@ -37,7 +37,7 @@ class BuildLog {
                     std::vector<LayerTitle> layers = {})
       : on_line_(std::move(on_line)), layers_(std::move(layers)) {}
 
-  void message(const nlohmann::json& message);
+  void read(const nlohmann::json& message);
 
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
@@ -65,12 +65,12 @@ class BuildLog {
   };
   const LayerTitle* layer_of(std::string_view name) const;
   std::string title_of(std::string_view name) const;
-  void report_received(Output& output, std::string_view number);
-  void bound();
+  void report_received(Output& output, std::string_view bytes_received);
+  void forget_if_too_large();
   Output& output_of(const std::string& vertex);
-  void trace(std::string_view bytes);
-  void print(Output& output, std::string_view text);
-  void line(Output& output, std::string text);
+  void read_trace(std::string_view bytes);
+  void add_text(Output& output, std::string_view text);
+  void add_line(Output& output, std::string text);
 
   std::function<void(const std::string&)> on_line_;
   std::vector<LayerTitle> layers_;

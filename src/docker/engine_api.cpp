@@ -257,6 +257,7 @@ async::Task<> EngineApi::load_image(std::string what, net::BodySource tar,
   EngineCall call("load the image " + what, "POST", "/images/load?quiet=1");
   return self_->send_tar(std::move(call), std::move(tar), std::move(on_message), &cancel);
 }
+
 async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
                                                      std::string platform,
                                                      core::CancelSource* retries) {
@@ -285,10 +286,10 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
   const auto container = co_await if_found(self_->send_json(std::move(call)));
   if (!container) co_return std::nullopt;
   const auto id = id_in(*container, what);
-  const auto theirs =
+  const auto found_labels =
       container->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
   for (const auto& [label, value] : labels.items())
-    if (!theirs.is_object() || theirs.value(label, nlohmann::json()) != value)
+    if (!found_labels.is_object() || found_labels.value(label, nlohmann::json()) != value)
       co_return std::nullopt;
   if (state_of(*container).started) co_return std::nullopt;
   net::Response created;
@@ -349,7 +350,7 @@ async::Task<ContainerState> EngineApi::inspect_container(std::string id,
 async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::CancelSource& cancel) {
   // An engine that does not know `one-shot` answers after two seconds.
   auto call =
-      container_call("read the accounts of", id, "GET", "/stats?stream=false&one-shot=true");
+      container_call("read the resource usage of", id, "GET", "/stats?stream=false&one-shot=true");
   call.cancel = &cancel;
   call.retried = false;
   co_return co_await self_->send_json(std::move(call));

@@ -40,7 +40,8 @@ Endpoint endpoint_at(const std::string& url, const std::string& certificates);
 
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {
-  /// Limit for the response to a call that is not a stream.
+  /// Limit for the response to a call that is not a stream, and for the headers of a stream that
+  /// opens at once.
   std::chrono::milliseconds answer{60'000};
   /// Interval of the checks that the engine of an open stream still responds.
   std::chrono::milliseconds check{15'000};
@@ -200,6 +201,8 @@ class EngineApi {
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 
  private:
+  /// Returns the response that created the container with this name and these labels, if an earlier
+  /// try has created it and nobody has started it.
   async::Task<std::optional<net::Response>> find_created(std::string name, nlohmann::json labels);
 
   struct Implementation;

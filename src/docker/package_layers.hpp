@@ -34,6 +34,6 @@ std::string describe_packages(const lockfile::LockedEnvironment& before,
 /// @param before empty for a new environment
 /// @param all_again all layers are made again, because the image below them has changed
 std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
-                            bool all_again);
+                            bool all_again = false);
 
 }  // namespace pipeline::docker

@@ -60,7 +60,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     error = std::current_exception();
   }
   over.stop(core::StopLevel::immediate);
-  if (following) co_await following->join();  // The exception of the output is ignored.
+  if (following) co_await following->join();  // An error of follow() is ignored.
   try {
     co_await engine.remove_container(id);
   } catch (const core::EnvironmentError& left) {

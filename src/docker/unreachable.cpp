@@ -150,8 +150,9 @@ std::string_view advice_for(std::string_view why, std::span<const Cause> causes)
   return {};
 }
 
-/// Returns `me@host` with ssh's port option for `ssh://me@host:22/x`; `host` for `tcp://host:2376`.
-std::string host_of(const std::string& url) {
+/// Returns `-p 22 me@host`, as ssh's arguments, for `ssh://me@host:22/x`; `host` for
+/// `tcp://host:2376`.
+std::string host_arguments(const std::string& url) {
   auto host = url.substr(url.find("://") + 3);
   host = host.substr(0, host.find('/'));
   const auto at = host.find('@');
@@ -164,7 +165,7 @@ std::string host_of(const std::string& url) {
 }
 
 std::string filled(std::string_view advice, const Endpoint& endpoint) {
-  auto text = core::replaced(std::string(advice), "{host}", host_of(endpoint.url));
+  auto text = core::replaced(std::string(advice), "{host}", host_arguments(endpoint.url));
   return core::replaced(std::move(text), "{certificates}", endpoint.certificates);
 }
 

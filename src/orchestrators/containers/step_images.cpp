@@ -193,7 +193,7 @@ async::Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus stat
   const docker::LocalImage image{status.reference, status.image_id};
   co_await published_->publish(image, step.name, events, cancel);
   if (const auto& tag = step.settings->docker.image_tag; tag && !step.program)
-    co_await published_->name(image, *tag, step.name, events, cancel);
+    co_await published_->add_tag(image, *tag, step.name, events, cancel);
 }
 
 async::Task<Environment> StepImages::environment_of(const StepSpec& step,

@@ -185,9 +185,10 @@ TEST_F(EngineAnswers, to_an_upgrade_that_never_come_are_given_up) {
       ADD_FAILURE() << kind;
     } catch (const core::EnvironmentError& error) {
       EXPECT_THAT(error.what(), HasSubstr("cannot attach to the container 0123456789ab: ")) << kind;
-      EXPECT_THAT(error.what(), HasSubstr(kind == "refusal"  ? "404"
-                                          : kind == "no end" ? "too long"
-                                                             : "no answer came in time"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(kind == "refusal"  ? "404"
+                            : kind == "no end" ? "too long"
+                                               : "the engine did not respond in time"));
     }
   }
 }
