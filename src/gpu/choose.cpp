@@ -117,17 +117,23 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
 /// Returns why a machine has no unit that a step could use.
 Shortage no_gpu(const Inventory& inventory) {
   if (inventory.unavailable)
-    return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
-                    inventory.unavailable->advice, "", true};
+    return Shortage{.code = "no-gpu",
+                    .message = "asks for GPUs, and " + inventory.unavailable->reason,
+                    .notes = inventory.unavailable->advice,
+                    .suggestion = "",
+                    .of_machine = true};
   if (inventory.devices.empty() && !inventory.narrowed.empty())
-    return Shortage{"no-gpu",
-                    "asks for GPUs, and " + inventory.narrowed,
-                    {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
-                    "",
-                    true};
-  return Shortage{"no-gpu", "asks for GPUs, and " + owner_has(inventory) + " none that can be used",
-                  listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some",
-                  true};
+    return Shortage{.code = "no-gpu",
+                    .message = "asks for GPUs, and " + inventory.narrowed,
+                    .notes = {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
+                    .suggestion = "",
+                    .of_machine = true};
+  return Shortage{
+      .code = "no-gpu",
+      .message = "asks for GPUs, and " + owner_has(inventory) + " none that can be used",
+      .notes = listed(inventory, {}),
+      .suggestion = "`accelerator: auto` takes GPUs only where there are some",
+      .of_machine = true};
 }
 
 /// Returns the units that the request names individually or as the first ones of the machine.

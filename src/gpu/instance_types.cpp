@@ -14,11 +14,11 @@
 namespace pipeline::gpu {
 namespace {
 
-/// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others
-/// from EC2's DescribeInstanceTypes as listed by Karpenter's reference
-/// (github.com/aws/karpenter-provider-aws, website/.../reference/instance-types.md, August 2026).
-/// Compute capabilities: developer.nvidia.com/cuda-gpus. Not included: g6f and gr6f, which have a
-/// fraction of a GPU.
+/// The columns are the members of InstanceType. Sources: p2, p3 and g3 from Amazon ECS's guide
+/// ("Working with GPUs on Amazon ECS"), the others from EC2's DescribeInstanceTypes as listed by
+/// Karpenter's reference (github.com/aws/karpenter-provider-aws,
+/// website/.../reference/instance-types.md, August 2026). Compute capabilities:
+/// developer.nvidia.com/cuda-gpus. Not included: g6f and gr6f, which have a fraction of a GPU.
 constexpr std::array instance_table{
     InstanceType{"g3.4xlarge", 1, "M60", 8192, {5, 2}, 16, 124928, "x86_64"},
     InstanceType{"g3.8xlarge", 2, "M60", 8192, {5, 2}, 32, 249856, "x86_64"},

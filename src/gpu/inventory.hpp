@@ -23,8 +23,8 @@ std::string_view to_string(ComputeMode mode);
 /// A process that uses a GPU. From inside a container its name and user can be unknown.
 struct Process {
   std::int64_t pid = 0;
-  Bytes memory = 0;  ///< Memory used on the GPU; 0 if unknown.
-  bool graphics = false;
+  Bytes memory = 0;       ///< Memory used on the GPU; 0 if unknown.
+  bool graphics = false;  ///< The process draws on the GPU (NVML's graphics processes).
   std::string name, user;
 };
 
@@ -42,7 +42,7 @@ struct Device {
   unsigned index = 0;    ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
-  std::optional<double> load;  ///< Share of the last moments in which it computed, 0 to 1.
+  std::optional<double> load;  ///< Share of the last second in which it computed, 0 to 1.
   settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   bool mig = false;  ///< The GPU is divided; only its slices can be used.
