@@ -28,7 +28,7 @@
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -173,7 +173,7 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
     const auto unknown = co_await self_->unknown_to_look(step, image);
     if (!unknown.empty()) {
       events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
-      if (self_->options.lock) self_->options.lock->leave_unknown();
+      if (self_->options.lock) self_->options.lock->keep_all_environments();
       co_return;
     }
   }
@@ -183,7 +183,7 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
 
 async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
     const StepSpec& step, const InspectedImage& image) {
-  auto unknown = python_packages::unknown_of(image.plan->python);
+  auto unknown = python_packages::unknown_reason(image.plan->python);
   if (!unknown.empty()) co_return unknown;
   const auto system = co_await inspect(without_packages(step));
   const bool is_built = !system.plan->build || !system.status.image_id.empty();
@@ -270,7 +270,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   InspectedImage image;
   image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   auto& plan = *image.plan;
-  if (const auto unknown = python_packages::unknown_of(plan.python); !unknown.empty()) {
+  if (const auto unknown = python_packages::unknown_reason(plan.python); !unknown.empty()) {
     image.resolves = true;
     image.status.reason = "not known until it runs: " + unknown;
     co_return image;

@@ -153,7 +153,7 @@ async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
   if (core::only_looks()) {
     const auto why = image ? image->packages.unknown : std::string("its parent image is missing");
     events.emit(event::Notice{step.name, "its packages are not known until it runs: " + why});
-    packages_.leave_unknown();
+    packages_.keep_all_environments();
     co_return;
   }
   if (!image) image = co_await pull_parent(own, events, cancel);
