@@ -85,6 +85,7 @@ std::string plain_error(const std::string& instruction, const std::string& error
       {"/apt/install.sh", "the Debian packages could not be installed"},
       {"/fetch/fetch.sh", "the Python package installer could not be fetched"},
       {"/python/install.sh", "the Python packages could not be installed"},
+      {"/python/layer.sh", "the locked Python packages could not be installed"},
       {"/install/install.sh", "local_project_install_command failed"},
       {"/user/create.sh", "the user could not be created"},
   };

@@ -5,7 +5,7 @@
 #include "core/digest.hpp"
 #include "core/text.hpp"
 #include "docker/build_reason.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/package_layers.hpp"
 #include "net/url.hpp"
 
@@ -31,7 +31,7 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   add("dockerfile", plan.dockerfile_path);
   nlohmann::json arguments = nlohmann::json::object();
   if (plan.for_own_dockerfile)
-    for (auto& [name, value] : read_host_config(this_machine()).proxies)
+    for (auto& [name, value] : read_index_config(this_machine()).proxies)
       arguments[name] = value;  // Predefined build arguments; docker keeps them out of the history.
   for (auto& [name, value] : given.build_args) arguments[name] = value;
   if (!arguments.empty()) add("buildargs", arguments.dump());

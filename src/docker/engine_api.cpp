@@ -260,12 +260,12 @@ async::Task<> EngineApi::load_image(std::string what, net::BodySource tar,
 
 async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
                                                      std::string platform,
-                                                     core::CancelSource* retries) {
+                                                     core::CancelSource* retry_cancel) {
   EngineCall call("create the container " + name, "POST",
                   "/containers/create?name=" + net::url_encode(name));
   call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.retried = !name.empty();
   call.slowness = 3;  // A storage driver may copy the image.
   const auto labels = call.body.value("Labels", nlohmann::json::object());
@@ -298,9 +298,9 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
   co_return created;
 }
 
-async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retries) {
+async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retry_cancel) {
   auto call = container_call("start", id, "POST", "/start");
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.earlier_success = [this, &id]() -> async::Task<std::optional<net::Response>> {
     const auto state = co_await inspect_container(id);
     if (!state.started) co_return std::nullopt;
@@ -339,10 +339,10 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
 }
 
 async::Task<ContainerState> EngineApi::inspect_container(std::string id,
-                                                         core::CancelSource* retries,
+                                                         core::CancelSource* retry_cancel,
                                                          core::CancelSource* cancel) {
   auto call = container_call("look up", id, "GET", "/json");
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.cancel = cancel;
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
@@ -356,7 +356,7 @@ async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::Can
   co_return co_await self_->send_json(std::move(call));
 }
 
-async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retries) {
+async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retry_cancel) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
   // The engine emits the event when it has stored the container's output: perhaps long after the
@@ -368,7 +368,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   EngineCall call("read the events of the container " + id.substr(0, 12), "GET",
                   "/events?since=1&filters=" + net::url_encode(filters.dump()));
   core::CancelSource never;
-  async::Deadline enough(co_await asio::this_coro::executor, retries ? *retries : never,
+  async::Deadline enough(co_await asio::this_coro::executor, retry_cancel ? *retry_cancel : never,
                          Duration(latest_event), core::StopLevel::immediate);
   bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
@@ -379,7 +379,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   });
   call.on_body = [&events](std::string_view bytes) { events.feed(bytes); };
   call.cancel = &enough.source();
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.more_time = latest_event;
   try {
     co_await self_->send(std::move(call));

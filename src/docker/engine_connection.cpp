@@ -355,12 +355,12 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
       pause = retries.after(error);
     }
     const bool may_retry = call.retried && !(call.stream && call.on_body) &&
-                           !is_stopped(call.cancel) && !is_stopped(call.retries);
+                           !is_stopped(call.cancel) && !is_stopped(call.retry_cancel);
     if (!may_retry || !pause) std::rethrow_exception(failure);
     core::log::info("engine: " + error_text + "; retried in " + std::to_string(pause->count()) +
                     " ms");
-    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
-    if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
+    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retry_cancel);
+    if (is_stopped(call.cancel) || is_stopped(call.retry_cancel)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
     std::optional<net::Response> before;
     try {

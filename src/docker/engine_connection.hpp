@@ -34,7 +34,7 @@ struct EngineCall {
   std::function<void(std::string_view)> on_body;  ///< Receives the body instead of the response.
   std::function<void(const net::Response&)> on_headers;  ///< Called before the body arrives.
   core::CancelSource* cancel = nullptr;                  ///< Aborts the exchange.
-  core::CancelSource* retries = nullptr;                 ///< Ends the retries.
+  core::CancelSource* retry_cancel = nullptr;            ///< Ends the retries.
   bool retried = true;                ///< Failures are retried, but never those of a stream
                                       ///< with `on_body`.
   unsigned slowness = 1;              ///< Factor of the time limit.

@@ -14,7 +14,7 @@
 #include "docker/context.hpp"
 #include "docker/context_writer.hpp"
 #include "docker/dockerfile.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/package_layers.hpp"
 #include "lockfile/lock_file.hpp"
 #include "python_packages/requirements.hpp"

@@ -14,7 +14,7 @@
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/context.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/short_container.hpp"
 #include "templates/templates.hpp"
 
@@ -263,7 +263,7 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
   };
   const auto output = co_await run_to_end(engine, name, body_of(resolution), std::move(files),
                                           resolution.plan.platform, &cancel, follow);
-  co_return finished_resolution(resolution.plan, output.code == 0, output.text);
+  co_return finished_resolution(resolution.plan, output.exit_code == 0, output.text);
 }
 
 }  // namespace pipeline::docker

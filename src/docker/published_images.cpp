@@ -46,7 +46,7 @@ async::Task<std::string> PublishedImages::push_if_missing(LocalImage image, std:
         "cannot push the image " + image.reference + ": it is not on the engine any more",
         {"run again: it is rebuilt"});
   const auto auth = co_await credentials(registry, events);
-  if (auto known = by_digest(*found, image.reference); !known.empty()) {
+  if (auto known = pinned_reference(*found, image.reference); !known.empty()) {
     const auto in_registry = co_await digest_in_registry(known, auth, cancel);
     if (!in_registry.empty()) co_return known;
   }
@@ -89,7 +89,7 @@ async::Task<std::string> PublishedImages::push(std::string reference, RegistryAu
     throw core::EnvironmentError(error.what(), advice.empty() ? error.advice() : advice);
   }
   const auto image = co_await engine_.inspect_image(reference);  // Podman reports no digest.
-  const auto known = image ? by_digest(*image, reference) : std::string();
+  const auto known = image ? pinned_reference(*image, reference) : std::string();
   if (known.empty())
     throw core::EnvironmentError(
         "cannot run the image " + reference +

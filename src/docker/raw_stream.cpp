@@ -8,6 +8,7 @@
 #include "async/sleep.hpp"
 #include "async/timeout.hpp"
 #include "core/user_environment.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -89,11 +90,12 @@ async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
   const auto made =
       co_await engine.call("POST", "/containers/" + container + "/exec", std::move(body));
   ExecStream stream;
-  stream.id = made.value("Id", "");
+  stream.id = text_at(made, "Id");
+  const auto what = "start a command in the container " + container.substr(0, 12);
+  if (stream.id.empty())
+    throw core::EnvironmentError("cannot " + what + ": the engine's response has no Id");
   const nlohmann::json start{{"Detach", false}, {"Tty", has_terminal}};
-  auto upgraded =
-      co_await open_stream(engine, "start a command in the container " + container.substr(0, 12),
-                           "/exec/" + stream.id + "/start", start.dump());
+  auto upgraded = co_await open_stream(engine, what, "/exec/" + stream.id + "/start", start.dump());
   stream.connection = std::move(upgraded.connection);
   stream.first_output = std::move(upgraded.first_bytes);
   co_return stream;

@@ -167,7 +167,7 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
     image.only_here = false;
   } else if (published_ && !image.only_here) {
     const auto parent = co_await engine_.inspect_image(status.reference);
-    auto known = parent ? docker::by_digest(*parent, status.reference) : std::string();
+    auto known = parent ? docker::pinned_reference(*parent, status.reference) : std::string();
     if (!known.empty()) image.reference = std::move(known);
   }
   if (step.program) image.program = co_await program_words(step, status.image_id);

@@ -140,6 +140,23 @@ TEST(BuildLogs, a_failure_of_podman_is_found_too) {
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
 }
 
+TEST(BuildLogs, a_failure_of_a_layer_of_packages_is_told_in_plain_words) {
+  BuildLog log([](const std::string&) {});
+  for (auto* text : {"Step 1/2 : FROM python\n",
+                     "Step 2/2 : RUN [\"/bin/sh\", \"/pipe-build/python/layer.sh\", \"uv\"]\n"})
+    log.read({{"stream", text}});
+  log.read({{"error", "The command '/bin/sh' returned a non-zero code: 2"}});
+  ImagePlan plan;
+  plan.parent_image = "python";
+  EXPECT_STREQ(build_failure(plan,
+                             "FROM python\nRUN [\"/bin/sh\", \"/pipe-build/python/layer.sh\", "
+                             "\"uv\"]\n",
+                             log, "")
+                   .what(),
+               "cannot build the image from python at line 2 of the Dockerfile: the locked "
+               "Python packages could not be installed (exit code 2)");
+}
+
 TEST(BuildLogs, a_parent_without_a_shell_is_recognised_in_podmans_words_too) {
   BuildLog log([](const std::string&) {});
   for (auto* text :
