@@ -31,8 +31,8 @@ struct EngineCall {
   std::string registry = "REGISTRY";        ///< Registry that the engine contacts, for advice.
   std::function<net::BodySource()> source;  ///< Creates the source of a body that is streamed.
   bool repeatable = true;                   ///< `source` can be called again.
-  std::function<void(std::string_view)> on_body;  ///< Receives the body instead of the response.
-  std::function<void(const net::Response&)> on_headers;  ///< Called before the body arrives.
+  std::function<void(std::string_view)> on_body;         ///< As in net::HttpClient::send().
+  std::function<void(const net::Response&)> on_headers;  ///< Called once the status is known.
   core::CancelSource* cancel = nullptr;                  ///< Aborts the exchange.
   core::CancelSource* retry_cancel = nullptr;            ///< Ends the retries.
   bool retried = true;                ///< Failures are retried, but never those of a stream

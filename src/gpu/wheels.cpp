@@ -97,8 +97,8 @@ bool excludes_linux(std::string_view marker) {
 /// Returns the requirement in a line; nothing for a requirement that is not for Linux.
 std::optional<Requirement> parse_requirement(const std::string& line) {
   Requirement requirement;
-  requirement.text = line;
-  std::string_view text = line;
+  requirement.text = core::trimmed(std::string_view(line).substr(0, line.find(" --")));  // --hash.
+  std::string_view text = requirement.text;
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
     if (excludes_linux(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
