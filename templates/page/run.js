@@ -1,5 +1,13 @@
 // A run, from what failed to its environments; drawn once, or again as it goes on.
 // `options.log(step, attempt, number)` makes the node of an attempt's log.
+//
+// The keys of the data are short, because a run may have many thousands of steps (src/report/run_data.cpp). Times are milliseconds, sizes bytes; `i` and `w` of a step or
+// an attempt are positions in `data.images` and `data.nodes`.
+// step: n name, b the step that it is an instance of, s status, a attempts, p parameters, i image, m message, r run that it is reused from, k key, f inputs, o outputs
+// attempt: t begin in the run, d duration, e true while it runs, x exit code, m message, q number of GPUs, c CPU time, y memory, yl its limit, h time by phase, hw waits by
+//   reason, w node, i image, g GPUs, gu their use, rd read, wr written, ra ranks, rf rank that failed first, l log, lo size of the log before `l`
+// failure: n names of steps, c their number, m message, h hints, d last lines, rf rank that failed first
+// headline: n name, v value, low true if low is good, i number of instances, w the best one, a their mean, l and b [run, value] of the run before and of the best run
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
   const result = el("section", { "aria-label": "Result", id: "result" }), questions = el("section", { "aria-label": "Questions", id: "questions", hidden: "" });
