@@ -230,7 +230,7 @@ void BuildLog::report_received(Output& output, std::string_view bytes_received) 
   if (bytes < output.received + std::max(min_interval, all / 10)) return;
   output.received = bytes;
   auto text = "Downloading " + core::format_bytes(all > 0 ? std::min(bytes, all) : bytes);
-  if (layer) text = layer->place + " " + text;
+  if (layer) text = layer->number + " " + text;
   on_line_(all > 0 ? text + " of " + core::format_bytes(all) : text);
 }
 

@@ -24,7 +24,7 @@ namespace pipeline::docker {
 /// The text that is shown for a layer of packages while it is made.
 struct LayerTitle {
   std::string title;        ///< `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54 MiB)`.
-  std::string place;        ///< The beginning of the title: `layer 2 of 3:`.
+  std::string number;       ///< The beginning of the title: `layer 2 of 3:`.
   std::uint64_t bytes = 0;  ///< Size of the packages' files.
 };
 

@@ -70,7 +70,7 @@ struct ContainerState {
   bool started = false;  ///< The container was started at some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
-  std::string error;
+  std::string error;  ///< The engine's message if the container could not be started; else empty.
 };
 
 /// Returns true for a 429 or 5xx after which a retry can succeed. @param message the engine's

@@ -22,6 +22,7 @@ std::string layers_to_label(const PackageLayers& layers);
 /// Reads the value of the label `pipe.packages`.
 PackageLayers layers_of_label(const std::string& label);
 
+/// Returns the titles of the layers, the lowest layer first.
 std::vector<LayerTitle> layer_titles(const PackageLayers& layers);
 
 /// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,

@@ -238,7 +238,7 @@ class MachineChecks {
     std::string found = core::counted(units.size(), "GPU") + " that can be used";
     if (!units.empty()) found += " (" + kinds_of(units) + ")";
     found += ", driver " + inventory.driver;
-    if (!inventory.narrowed.empty()) found += "; " + inventory.narrowed;
+    if (!inventory.hidden_notice.empty()) found += "; " + inventory.hidden_notice;
     add("GPUs", fixes.empty() ? CheckLevel::ok : CheckLevel::warn, std::move(found),
         std::move(fixes));
     settings::GpuRequest all;

@@ -45,9 +45,9 @@ std::string own_name(const Unit& unit) {
 /// Lists the machine's GPUs for an error, one line each.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
-  if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
+  if (!inventory.hidden_notice.empty()) lines.push_back(inventory.hidden_notice);
   for (const auto& unit : units)
-    lines.push_back((unit.place.empty() ? inventory.owner : unit.place) + " has " +
+    lines.push_back((unit.machine_name.empty() ? inventory.owner : unit.machine_name) + " has " +
                     unit.description());
   for (const auto& device : inventory.devices) {
     const auto name =
@@ -122,9 +122,9 @@ Shortage no_gpu(const Inventory& inventory) {
                     .notes = inventory.unavailable->advice,
                     .suggestion = "",
                     .of_machine = true};
-  if (inventory.devices.empty() && !inventory.narrowed.empty())
+  if (inventory.devices.empty() && !inventory.hidden_notice.empty())
     return Shortage{.code = "no-gpu",
-                    .message = "asks for GPUs, and " + inventory.narrowed,
+                    .message = "asks for GPUs, and " + inventory.hidden_notice,
                     .notes = {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
                     .suggestion = "",
                     .of_machine = true};
@@ -202,7 +202,9 @@ std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
 
 }  // namespace
 
-std::string Unit::name() const { return own_name(*this) + (place.empty() ? "" : " of " + place); }
+std::string Unit::name() const {
+  return own_name(*this) + (machine_name.empty() ? "" : " of " + machine_name);
+}
 
 std::string Unit::description() const {
   return own_name(*this) + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " +
@@ -222,7 +224,7 @@ std::vector<Unit> units_of(const Inventory& inventory) {
               .capability = device.capability,
               .mode = device.mode,
               .processes = device.processes};
-    if (!inventory.machines.empty()) unit.place = inventory.machines.at(device.machine);
+    if (!inventory.machines.empty()) unit.machine_name = inventory.machines.at(device.machine);
     if (!device.mig) units.push_back(unit);
     for (const auto& slice : device.slices) {
       unit.uuid = slice.uuid;

@@ -38,7 +38,7 @@ struct Slice {
 };
 
 struct Device {
-  unsigned machine = 0;  ///< Number of its machine, where attempts run on several.
+  unsigned machine = 0;  ///< Number of its machine, if attempts run on several machines.
   unsigned index = 0;    ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
@@ -62,11 +62,13 @@ struct Inventory {
   std::string driver;  ///< For example `535.183.01`.
   std::string cuda;    ///< The newest CUDA that the driver supports, such as `12.2`.
   std::vector<Device> devices;
-  std::string narrowed;  ///< A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
+  /// A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
+  std::string hidden_notice;
   std::optional<Unavailable> unavailable;
-  /// Names of the machines by Device::machine, where attempts run on several; else empty.
+  /// Names of the machines by Device::machine, if attempts run on several machines; else empty.
   std::vector<std::string> machines = {};
-  /// The machine for messages, where attempts run on one: `the engine's machine` for another one.
+  /// Name of the machine for messages, if attempts run on one machine: `this machine`, or `the
+  /// engine's machine`.
   std::string owner = "this machine";
 };
 
