@@ -93,7 +93,7 @@ async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
   stream.id = text_at(made, "Id");
   const auto what = "start a command in the container " + container.substr(0, 12);
   if (stream.id.empty())
-    throw core::EnvironmentError("cannot " + what + ": the engine's response has no Id");
+    throw core::EnvironmentError("cannot " + what + ": the engine's answer has no Id");
   const nlohmann::json start{{"Detach", false}, {"Tty", has_terminal}};
   auto upgraded = co_await open_stream(engine, what, "/exec/" + stream.id + "/start", start.dump());
   stream.connection = std::move(upgraded.connection);

@@ -63,6 +63,11 @@ TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
                     "[" + answer + "]", [&] { return api_->list_containers({"l"}); }),
                 HasSubstr("cannot list the containers: the engine's answer has no Id"))
         << answer;
+    EXPECT_THAT(failure_of<docker::ExecStream>(
+                    answer, [&] { return docker::start_exec(*api_, "c", {"sh"}, false); }),
+                HasSubstr("cannot start a command in the container c: the engine's answer has no "
+                          "Id"))
+        << answer;
   }
 }
 
