@@ -65,9 +65,9 @@ std::vector<std::string> listed(const Inventory& inventory, const std::vector<Un
 }
 
 /// Returns the unit that the user names, or why there is none.
-std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
-                                         const Inventory& inventory,
-                                         const std::vector<Unit>& units) {
+std::variant<const Unit*, Shortage> find_unit(const settings::GpuDevice& wanted,
+                                              const Inventory& inventory,
+                                              const std::vector<Unit>& units) {
   std::vector<const Unit*> found;
   for (const auto& unit : units) {
     const bool is_named = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
@@ -152,7 +152,7 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
   }
   Demand demand{.idle = request.auto_select};
   for (const auto& wanted : devices) {
-    auto found = find(wanted, inventory, units);
+    auto found = find_unit(wanted, inventory, units);
     if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
     const auto& unit = *std::get<const Unit*>(found);
     if (!meets(request, unit))

@@ -109,7 +109,7 @@ std::string full_name(const InstanceType& type) {
 }
 
 /// Formats `8` or `4.5`.
-std::string number(double value) {
+std::string format_number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
@@ -163,7 +163,7 @@ std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& ne
   lack(type.memory < in_mebibytes(needs.memory),
        "it has " + size_of(type.memory) + " of memory, not " + core::format_bytes(needs.memory));
   lack(type.vcpus < needs.cpus,
-       "it has " + core::counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
+       "it has " + core::counted(type.vcpus, "vCPU") + ", not " + format_number(needs.cpus));
   lack(!needs.architecture.empty() && needs.architecture != type.architecture,
        std::string("its processor is ") + type.architecture);
   return reasons;
