@@ -28,10 +28,9 @@ const std::vector<std::string> below_packages{"apt_packages", "apt_snapshot",
 /// Returns the parts in the label of an image; empty if it has no such label.
 PlanParts parts_of(const nlohmann::json& image) {
   PlanParts parts;
-  auto labels = image.find("Labels");
-  if (labels == image.end() || !labels->is_object() || !labels->contains("pipe.parts"))
-    return parts;
-  auto json = core::parse_json((*labels)["pipe.parts"].get<std::string>());
+  const auto labels = image.find("Labels");
+  if (labels == image.end()) return parts;
+  const auto json = core::parse_json(text_at(*labels, "pipe.parts"));
   if (!json.is_object()) return parts;
   for (auto& [name, items] : json.items())
     for (auto& item : items)

@@ -37,6 +37,7 @@ struct Slice {
   std::vector<Process> processes;
 };
 
+/// A GPU.
 struct Device {
   unsigned machine = 0;  ///< Number of its machine, if attempts run on several machines.
   unsigned index = 0;    ///< In PCI bus order, as in nvidia-smi.
@@ -58,6 +59,7 @@ struct Unavailable {
   std::vector<std::string> advice;
 };
 
+/// The GPUs of a machine, or of the machines on which a run's attempts run.
 struct Inventory {
   std::string driver;  ///< For example `535.183.01`.
   std::string cuda;    ///< The newest CUDA that the driver supports, such as `12.2`.
