@@ -97,7 +97,7 @@ std::string occupants(const std::vector<gpu::Process>& processes) {
 std::string inventory_text(const gpu::Inventory& inventory, const gpu::Reservations& reservations,
                            const Paint& paint) {
   std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n";
-  if (!inventory.narrowed.empty()) text += for_terminal(inventory.narrowed, false) + "\n";
+  if (!inventory.hidden_notice.empty()) text += for_terminal(inventory.hidden_notice, false) + "\n";
   text += "\n";
   Table table;
   table.add(
@@ -169,8 +169,8 @@ core::ExitCode gpus_command(Context& context) {
   if (inventory.unavailable || inventory.devices.empty()) {
     std::string text = "no GPU: " +
                        for_terminal(inventory.unavailable ? inventory.unavailable->reason
-                                    : !inventory.narrowed.empty()
-                                        ? inventory.narrowed
+                                    : !inventory.hidden_notice.empty()
+                                        ? inventory.hidden_notice
                                         : "the driver " + inventory.driver + " finds none",
                                     false) +
                        "\n";

@@ -18,7 +18,7 @@ constexpr std::size_t digits_in_name = 16;
 }  // namespace
 
 bool has_archived_parent(const ImagePlan& plan) {
-  return !plan.own && settings::image_archive(plan.parent_image).has_value();
+  return !plan.for_own_dockerfile && settings::image_archive(plan.parent_image).has_value();
 }
 
 std::string archived_reference(const ImagePlan& plan, const std::string& identity) {
@@ -31,7 +31,7 @@ bool is_archived_reference(std::string_view name) {
          name.size() - tag == parent_tag.size() + digits_in_name;
 }
 
-const ArchivedImage& ArchivedParents::find(const ImagePlan& plan) {
+const ArchivedImage& ArchivedParents::image(const ImagePlan& plan) {
   const auto key = plan.parent_image + " " + plan.platform;
   if (const auto known = images_.find(key); known != images_.end()) return known->second;
   if (!options_.read_archive)
@@ -42,7 +42,7 @@ const ArchivedImage& ArchivedParents::find(const ImagePlan& plan) {
 }
 
 std::string ArchivedParents::identity(const ImagePlan& plan) {
-  return image_identity(find(plan).description);
+  return image_identity(image(plan).description);
 }
 
 std::string ArchivedParents::reference(const ImagePlan& plan) {
@@ -51,9 +51,9 @@ std::string ArchivedParents::reference(const ImagePlan& plan) {
 
 async::Task<std::string> ArchivedParents::image_id(const ImagePlan& plan) {
   const auto wanted = identity(plan);
-  const auto image = co_await engine_.inspect_image(archived_reference(plan, wanted));
-  if (!image || image_identity(*image) != wanted) co_return std::string();
-  co_return image->at("Id").get<std::string>();
+  const auto found = co_await engine_.inspect_image(archived_reference(plan, wanted));
+  if (!found || image_identity(*found) != wanted) co_return std::string();
+  co_return found->at("Id").get<std::string>();
 }
 
 async::Task<ImageStatus> ArchivedParents::status(const ImagePlan& plan) {
@@ -80,7 +80,7 @@ async::Task<> ArchivedParents::ensure(const ImagePlan& plan, std::string step, E
 
 async::Task<std::string> ArchivedParents::load(const ImagePlan& plan, core::CancelSource& cancel) {
   const auto name = reference(plan);
-  const auto& archive = find(plan);
+  const auto& archive = image(plan);
   std::string refusal;
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     if (const auto error = text_at(message, "error"); !error.empty()) refusal = error;

@@ -38,8 +38,8 @@ class ArchivedParents {
   ArchivedParents(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
       : engine_(engine), options_(options), loads_(loop) {}
 
-  /// Reads the plan's parent image, once. Throws EnvironmentError.
-  const ArchivedImage& find(const ImagePlan& plan);
+  /// Returns the plan's parent image, which the first call reads. Throws EnvironmentError.
+  const ArchivedImage& image(const ImagePlan& plan);
   /// Returns archived_reference() of the plan's parent image.
   std::string reference(const ImagePlan& plan);
 
@@ -51,7 +51,7 @@ class ArchivedParents {
 
  private:
   std::string identity(const ImagePlan& plan);
-  /// Returns the identifier of the image if the engine has it, else nothing.
+  /// Returns the identifier of the image if the engine has it, else an empty text.
   async::Task<std::string> image_id(const ImagePlan& plan);
   async::Task<std::string> load(const ImagePlan& plan, core::CancelSource& cancel);
 

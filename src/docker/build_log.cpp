@@ -27,7 +27,8 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_build_lines = 200, max_build_hints = 20;
-/// Maximum number of bytes that are kept of all outputs: a build has some tens of vertexes.
+/// Maximum number of bytes that are kept of all outputs. A build has some tens of vertexes; only a
+/// malicious engine sends more than this.
 constexpr std::size_t max_kept_output = std::size_t{64} << 20;
 /// Maximum number of bytes of a line; a longer line is divided.
 constexpr std::size_t max_build_line = 64 * 1024;
@@ -79,11 +80,12 @@ std::string printable(std::string_view text) {
 
 /// Replaces the builder's "executor failed running [/bin/sh ...]: exit code: 1" by a plain message
 /// if the instruction is from one of pipe's templates.
-std::string what_failed(const std::string& instruction, const std::string& error) {
+std::string plain_error(const std::string& instruction, const std::string& error) {
   static constexpr std::pair<const char*, const char*> scripts[] = {
       {"/apt/install.sh", "the Debian packages could not be installed"},
       {"/fetch/fetch.sh", "the Python package installer could not be fetched"},
       {"/python/install.sh", "the Python packages could not be installed"},
+      {"/python/layer.sh", "the locked Python packages could not be installed"},
       {"/install/install.sh", "local_project_install_command failed"},
       {"/user/create.sh", "the user could not be created"},
   };
@@ -219,20 +221,20 @@ std::string BuildLog::title_of(std::string_view name) const {
 
 /// Reports the progress of a download at each tenth, but not more often than every 10 MB, as for
 /// pulls.
-void BuildLog::report_received(Output& output, std::string_view number) {
-  constexpr std::uint64_t least = 10'000'000;
+void BuildLog::report_received(Output& output, std::string_view bytes_received) {
+  constexpr std::uint64_t min_interval = 10'000'000;
   std::uint64_t bytes = 0;
-  std::from_chars(number.data(), number.data() + number.size(), bytes);
+  std::from_chars(bytes_received.data(), bytes_received.data() + bytes_received.size(), bytes);
   const auto* layer = output.layer ? output.layer : layer_of(output.name);
   const auto all = layer ? layer->bytes : 0;
-  if (bytes < output.received + std::max(least, all / 10)) return;
+  if (bytes < output.received + std::max(min_interval, all / 10)) return;
   output.received = bytes;
   auto text = "Downloading " + core::format_bytes(all > 0 ? std::min(bytes, all) : bytes);
-  if (layer) text = layer->place + " " + text;
+  if (layer) text = layer->number + " " + text;
   on_line_(all > 0 ? text + " of " + core::format_bytes(all) : text);
 }
 
-void BuildLog::line(Output& output, std::string text) {
+void BuildLog::add_line(Output& output, std::string text) {
   text = printable(text);
   if (text.empty()) return;
   if (text.starts_with(received_mark))
@@ -249,8 +251,8 @@ void BuildLog::line(Output& output, std::string text) {
   output.lines.pop_front();
 }
 
-/// Forgets all outputs if they are too large. Only a malicious engine sends so much.
-void BuildLog::bound() {
+/// Forgets all outputs if they are larger than max_kept_output.
+void BuildLog::forget_if_too_large() {
   if (kept_ <= max_kept_output) return;
   outputs_.clear();
   kept_ = 0;
@@ -262,24 +264,25 @@ BuildLog::Output& BuildLog::output_of(const std::string& vertex) {
   return found->second;
 }
 
-void BuildLog::print(Output& output, std::string_view text) {
+/// Divides the text into lines. A `\r` without a `\n` lets the next text overwrite the line.
+void BuildLog::add_text(Output& output, std::string_view text) {
   kept_ -= output.partial.size();
   const core::ScopeGuard counted([&] { kept_ += output.partial.size(); });
   for (char c : text) {
     if (c == '\n') {
-      line(output, std::exchange(output.partial, {}));
-    } else if (c == '\r') {  // Overwrites the line, unless the line's end follows.
-      if (output.partial.size() > 4096) output.partial.clear();
-      output.partial += c;
+      add_line(output, std::exchange(output.partial, {}));
+    } else if (c == '\r') {
+      if (!output.partial.ends_with('\r')) output.partial += c;
     } else {
       if (!output.partial.empty() && output.partial.back() == '\r') output.partial.clear();
       output.partial += c;
-      if (output.partial.size() == max_build_line) line(output, std::exchange(output.partial, {}));
+      if (output.partial.size() == max_build_line)
+        add_line(output, std::exchange(output.partial, {}));
     }
   }
 }
 
-void BuildLog::trace(std::string_view bytes) {
+void BuildLog::read_trace(std::string_view bytes) {
   auto update = decode_trace(bytes);
   if (!update) return;
   for (auto& vertex : update->vertexes) {
@@ -297,7 +300,7 @@ void BuildLog::trace(std::string_view bytes) {
       failed_instruction_ = instruction_in(vertex.name);
     }
   }
-  for (auto& log : update->logs) print(output_of(log.vertex), log.text);
+  for (auto& log : update->logs) add_text(output_of(log.vertex), log.text);
 }
 
 bool BuildLog::is_cut() const {
@@ -306,13 +309,13 @@ bool BuildLog::is_cut() const {
           error_.find("did not complete successfully: exit code") != error_.npos);
 }
 
-void BuildLog::message(const nlohmann::json& message) {
+void BuildLog::read(const nlohmann::json& message) {
   if (!message.is_object()) return;
-  bound();
+  forget_if_too_large();
   auto aux = message.find("aux");
   if (text_at(message, "id") == "moby.buildkit.trace") {
     if (aux != message.end() && aux->is_string())
-      if (auto bytes = core::decode_base64(aux->get_ref<const std::string&>())) trace(*bytes);
+      if (auto bytes = core::decode_base64(aux->get_ref<const std::string&>())) read_trace(*bytes);
     return;
   }
   if (aux != message.end())
@@ -327,7 +330,7 @@ void BuildLog::message(const nlohmann::json& message) {
       classic.received = 0;
       on_line_(printable(title_of(text)));
     } else {
-      print(classic, text);
+      add_text(classic, text);
     }
   }
   if (const auto text = text_at(message, "error"); !text.empty()) error_ = core::excerpt(text);
@@ -420,7 +423,7 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
     return !line.starts_with("pipe: error: ") && !line.starts_with("pipe: hint: ");
   });
 
-  auto name = plan.own
+  auto name = plan.for_own_dockerfile
                   ? std::string("the image of the pipeline's own Dockerfile")
                   : "the image from " + (plan.parent_image.empty() ? "the pipeline's own Dockerfile"
                                                                    : plan.parent_image);
@@ -428,7 +431,7 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
   auto advice = log.hints();
   if (!log.reason().empty())
     return core::BuildError("cannot build " + name + ": " + log.reason(), details, advice);
-  if (!plan.own && (misses_shell(error) || std::ranges::any_of(lines, misses_shell)))
+  if (!plan.for_own_dockerfile && (misses_shell(error) || std::ranges::any_of(lines, misses_shell)))
     return core::BuildError(
         "cannot build " + name + ": " + parent +
             " has no shell (/bin/sh), which every install needs",
@@ -437,7 +440,7 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
          "stage, or choose a parent_image with a shell",
          "to run " + parent +
              " as it is, leave out requirements, apt_packages and user, or set skip_build: true"});
-  if (!plan.own && failing) error = what_failed(failing->text, error);
+  if (!plan.for_own_dockerfile && failing) error = plain_error(failing->text, error);
   auto more = build_advice(lines, error);
   advice.insert(advice.end(), more.begin(), more.end());
   return core::BuildError("cannot build " + name + where + ": " + error, details, advice);

@@ -24,7 +24,7 @@ namespace pipeline::docker {
 /// The text that is shown for a layer of packages while it is made.
 struct LayerTitle {
   std::string title;        ///< `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54 MiB)`.
-  std::string place;        ///< The beginning of the title: `layer 2 of 3:`.
+  std::string number;       ///< The beginning of the title: `layer 2 of 3:`.
   std::uint64_t bytes = 0;  ///< Size of the packages' files.
 };
 
@@ -37,7 +37,7 @@ class BuildLog {
                     std::vector<LayerTitle> layers = {})
       : on_line_(std::move(on_line)), layers_(std::move(layers)) {}
 
-  void message(const nlohmann::json& message);
+  void read(const nlohmann::json& message);
 
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
@@ -65,12 +65,12 @@ class BuildLog {
   };
   const LayerTitle* layer_of(std::string_view name) const;
   std::string title_of(std::string_view name) const;
-  void report_received(Output& output, std::string_view number);
-  void bound();
+  void report_received(Output& output, std::string_view bytes_received);
+  void forget_if_too_large();
   Output& output_of(const std::string& vertex);
-  void trace(std::string_view bytes);
-  void print(Output& output, std::string_view text);
-  void line(Output& output, std::string text);
+  void read_trace(std::string_view bytes);
+  void add_text(Output& output, std::string_view text);
+  void add_line(Output& output, std::string text);
 
   std::function<void(const std::string&)> on_line_;
   std::vector<LayerTitle> layers_;

@@ -5,7 +5,7 @@
 #include "core/digest.hpp"
 #include "core/text.hpp"
 #include "docker/build_reason.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/package_layers.hpp"
 #include "net/url.hpp"
 
@@ -22,7 +22,7 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   };
   nlohmann::json labels = given.labels;
   if (labels.is_null()) labels = nlohmann::json::object();
-  labels["pipe.image"] = plan.own ? "own" : "environment";
+  labels["pipe.image"] = plan.for_own_dockerfile ? "own" : "environment";
   labels["pipe.digest"] = status.digest;
   labels["pipe.parts"] = parts_to_label(plan.parts);
   if (!plan.layers.empty()) labels["pipe.packages"] = layers_to_label(plan.layers);
@@ -30,8 +30,8 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   add("labels", labels.dump());
   add("dockerfile", plan.dockerfile_path);
   nlohmann::json arguments = nlohmann::json::object();
-  if (plan.own)
-    for (auto& [name, value] : read_host_config(this_machine()).proxies)
+  if (plan.for_own_dockerfile)
+    for (auto& [name, value] : read_index_config(this_machine()).proxies)
       arguments[name] = value;  // Predefined build arguments; docker keeps them out of the history.
   for (auto& [name, value] : given.build_args) arguments[name] = value;
   if (!arguments.empty()) add("buildargs", arguments.dump());
@@ -48,7 +48,7 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
   // Makes Podman's builder keep no images of the stages: if such an image is removed while another
   // build lists the images, that build fails ("layer not known").
-  if (engine.podman && !plan.own) add("layers", "0");
+  if (engine.podman && !plan.for_own_dockerfile) add("layers", "0");
   return text;
 }
 

@@ -10,10 +10,10 @@
 
 namespace pipeline::docker {
 
-/// Returns `new`, or a reason such as `requirements changed since pipe:env-1a2b (added
-/// joblib==1.5.2)`.
-/// @param images GET /images/json; images with the label `pipe.parts` and the same parent image are
-/// compared
+/// Returns `new`, or a reason such as `requirements changed (added joblib==1.5.2), compared with
+/// pipe:env-1a2b`.
+/// @param images response of GET /images/json; images with the label `pipe.parts` and the same
+/// parent image are compared
 /// @param layers of the locked packages; those that the compared image shares are not made again
 std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
                          const PackageLayers& layers = {});

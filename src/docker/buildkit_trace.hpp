@@ -19,6 +19,7 @@ struct TraceVertex {
 struct TraceLog {
   std::string vertex, text;
 };
+/// One message of the trace: the vertexes whose state has changed, and new output.
 struct TraceUpdate {
   std::vector<TraceVertex> vertexes;
   std::vector<TraceLog> logs;

@@ -1,5 +1,5 @@
 /// @file
-/// Collects the generated files of a build context.
+/// Collects the files of a build context, generated ones and those of the user.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 
 namespace pipeline::docker {
 
-/// Collects the context's files; each script is common.sh followed by its own text.
 class ContextWriter {
  public:
   explicit ContextWriter(const std::filesystem::path& template_dir)
@@ -28,6 +27,7 @@ class ContextWriter {
     for (auto& line : lines) content += line + "\n";
     add(std::move(path), std::move(content));
   }
+  /// Adds the template `name`, behind the functions of common.sh.
   void add_script(std::string path, std::string_view name) {
     add(std::move(path), common_ + templates::template_text(name, template_dir_));
   }

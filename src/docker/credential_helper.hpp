@@ -3,7 +3,7 @@
 /// (github.com/docker/docker-credential-helpers).
 #pragma once
 
-#include <optional>
+#include <chrono>
 #include <string>
 
 #include "async/task.hpp"

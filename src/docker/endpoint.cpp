@@ -1,7 +1,4 @@
 #include <filesystem>
-#include <fstream>
-#include <optional>
-#include <sstream>
 
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
@@ -17,15 +14,16 @@ namespace fs = std::filesystem;
 
 constexpr const char* default_socket = "unix:///var/run/docker.sock";
 
-std::string existing(const fs::path& file) {
+/// Returns the path of the file; empty if there is no such file.
+std::string path_if_exists(const fs::path& file) {
   std::error_code error;
   return fs::is_regular_file(file, error) ? file.string() : std::string();
 }
 
 net::TlsOptions tls_files(const fs::path& folder) {
-  return {.ca_file = existing(folder / "ca.pem"),
-          .cert_file = existing(folder / "cert.pem"),
-          .key_file = existing(folder / "key.pem")};
+  return {.ca_file = path_if_exists(folder / "ca.pem"),
+          .cert_file = path_if_exists(folder / "cert.pem"),
+          .key_file = path_if_exists(folder / "key.pem")};
 }
 
 /// Completes `host:2376` to `tcp://host:2376` and adds a missing port, as docker's own client does.
@@ -40,6 +38,8 @@ std::string complete_url(std::string url, bool use_tls) {
   return url;
 }
 
+/// Returns the endpoint of a URL, with the TLS that the variables DOCKER_TLS_VERIFY, DOCKER_TLS and
+/// DOCKER_CERT_PATH configure.
 Endpoint from_environment(const std::string& host) {
   Endpoint endpoint;
   endpoint.origin = "DOCKER_HOST";

@@ -257,14 +257,15 @@ async::Task<> EngineApi::load_image(std::string what, net::BodySource tar,
   EngineCall call("load the image " + what, "POST", "/images/load?quiet=1");
   return self_->send_tar(std::move(call), std::move(tar), std::move(on_message), &cancel);
 }
+
 async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
                                                      std::string platform,
-                                                     core::CancelSource* retries) {
+                                                     core::CancelSource* retry_cancel) {
   EngineCall call("create the container " + name, "POST",
                   "/containers/create?name=" + net::url_encode(name));
   call.body = std::move(body);
   if (!platform.empty()) call.path += "&platform=" + net::url_encode(platform);
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.retried = !name.empty();
   call.slowness = 3;  // A storage driver may copy the image.
   const auto labels = call.body.value("Labels", nlohmann::json::object());
@@ -285,10 +286,10 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
   const auto container = co_await if_found(self_->send_json(std::move(call)));
   if (!container) co_return std::nullopt;
   const auto id = id_in(*container, what);
-  const auto theirs =
+  const auto found_labels =
       container->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
   for (const auto& [label, value] : labels.items())
-    if (!theirs.is_object() || theirs.value(label, nlohmann::json()) != value)
+    if (!found_labels.is_object() || found_labels.value(label, nlohmann::json()) != value)
       co_return std::nullopt;
   if (state_of(*container).started) co_return std::nullopt;
   net::Response created;
@@ -297,9 +298,9 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
   co_return created;
 }
 
-async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retries) {
+async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retry_cancel) {
   auto call = container_call("start", id, "POST", "/start");
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.earlier_success = [this, &id]() -> async::Task<std::optional<net::Response>> {
     const auto state = co_await inspect_container(id);
     if (!state.started) co_return std::nullopt;
@@ -338,10 +339,10 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
 }
 
 async::Task<ContainerState> EngineApi::inspect_container(std::string id,
-                                                         core::CancelSource* retries,
+                                                         core::CancelSource* retry_cancel,
                                                          core::CancelSource* cancel) {
   auto call = container_call("look up", id, "GET", "/json");
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.cancel = cancel;
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
@@ -349,13 +350,13 @@ async::Task<ContainerState> EngineApi::inspect_container(std::string id,
 async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::CancelSource& cancel) {
   // An engine that does not know `one-shot` answers after two seconds.
   auto call =
-      container_call("read the accounts of", id, "GET", "/stats?stream=false&one-shot=true");
+      container_call("read the resource usage of", id, "GET", "/stats?stream=false&one-shot=true");
   call.cancel = &cancel;
   call.retried = false;
   co_return co_await self_->send_json(std::move(call));
 }
 
-async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retries) {
+async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retry_cancel) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
   // The engine emits the event when it has stored the container's output: perhaps long after the
@@ -367,7 +368,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   EngineCall call("read the events of the container " + id.substr(0, 12), "GET",
                   "/events?since=1&filters=" + net::url_encode(filters.dump()));
   core::CancelSource never;
-  async::Deadline enough(co_await asio::this_coro::executor, retries ? *retries : never,
+  async::Deadline enough(co_await asio::this_coro::executor, retry_cancel ? *retry_cancel : never,
                          Duration(latest_event), core::StopLevel::immediate);
   bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
@@ -378,7 +379,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   });
   call.on_body = [&events](std::string_view bytes) { events.feed(bytes); };
   call.cancel = &enough.source();
-  call.retries = retries;
+  call.retry_cancel = retry_cancel;
   call.more_time = latest_event;
   try {
     co_await self_->send(std::move(call));

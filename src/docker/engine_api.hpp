@@ -40,7 +40,8 @@ Endpoint endpoint_at(const std::string& url, const std::string& certificates);
 
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {
-  /// Limit for the response to a call that is not a stream.
+  /// Limit for the response to a call that is not a stream, and for the headers of a stream that
+  /// opens at once.
   std::chrono::milliseconds answer{60'000};
   /// Interval of the checks that the engine of an open stream still responds.
   std::chrono::milliseconds check{15'000};
@@ -69,7 +70,7 @@ struct ContainerState {
   bool started = false;  ///< The container was started at some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
-  std::string error;
+  std::string error;  ///< The engine's message if the container could not be started; else empty.
 };
 
 /// Returns true for a 429 or 5xx after which a retry can succeed. @param message the engine's
@@ -140,12 +141,12 @@ class EngineApi {
                            core::CancelSource& cancel);
 
   /// Creates a container and returns its identifier. If the response of an earlier try was lost,
-  /// the container of that try is returned. @param retries a stop ends the retries
+  /// the container of that try is returned. @param retry_cancel ends the retries
   async::Task<std::string> create_container(std::string name, nlohmann::json body,
                                             std::string platform = {},
-                                            core::CancelSource* retries = nullptr);
-  /// Starts the container once, even if the call is retried. @param retries a stop ends the retries
-  async::Task<> start_container(std::string id, core::CancelSource* retries = nullptr);
+                                            core::CancelSource* retry_cancel = nullptr);
+  /// Starts the container once, even if the call is retried. @param retry_cancel ends the retries
+  async::Task<> start_container(std::string id, core::CancelSource* retry_cancel = nullptr);
   /// Waits for the container's end and returns its exit code.
   /// @param condition not-running, next-exit (called before the start) or removed
   /// @param on_listening called once the engine is waiting
@@ -153,7 +154,7 @@ class EngineApi {
                                   std::function<void()> on_listening = {},
                                   core::CancelSource* cancel = nullptr);
   async::Task<ContainerState> inspect_container(std::string id,
-                                                core::CancelSource* retries = nullptr,
+                                                core::CancelSource* retry_cancel = nullptr,
                                                 core::CancelSource* cancel = nullptr);
   /// Returns the resource usage of the container so far (`GET /containers/ID/stats`); all numbers
   /// of an ended container are zero. @param cancel ends the wait for the response
@@ -161,7 +162,7 @@ class EngineApi {
   /// Returns true if the container ended by itself: the engine, since it was last started, saw the
   /// end, and did not stop or kill the container. Always true for Podman, whose containers do not
   /// depend on a daemon.
-  async::Task<bool> saw_own_end(std::string id, core::CancelSource* retries = nullptr);
+  async::Task<bool> saw_own_end(std::string id, core::CancelSource* retry_cancel = nullptr);
   /// Returns true if the container's file system has this file. The container need not have been
   /// started; files in its mounts are then found by Podman only.
   async::Task<bool> has_file(std::string id, std::string path);
@@ -200,6 +201,8 @@ class EngineApi {
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 
  private:
+  /// Returns the response that created the container with this name and these labels, if an earlier
+  /// try has created it and nobody has started it.
   async::Task<std::optional<net::Response>> find_created(std::string name, nlohmann::json labels);
 
   struct Implementation;

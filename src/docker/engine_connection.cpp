@@ -23,12 +23,13 @@
 namespace pipeline::docker {
 namespace {
 
-/// A version such as `1.41` as a pair, for comparison.
-using ApiVersion = std::pair<int, int>;
-constexpr ApiVersion newest_known{1, 50}, oldest_known{1, 40};
+/// The first two numbers of a version such as `1.41` or `27.5.1`, for comparison.
+using MajorMinor = std::pair<int, int>;
+constexpr MajorMinor newest_known_api{1, 50}, oldest_known_api{1, 40};
 
-ApiVersion parse_version(const std::string& text) {
-  ApiVersion version{0, 0};
+/// Returns 0.0 for a malformed text.
+MajorMinor parse_version(const std::string& text) {
+  MajorMinor version{0, 0};
   const char* end = text.data() + text.size();
   const auto major = std::from_chars(text.data(), end, version.first);
   if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.')
@@ -36,7 +37,7 @@ ApiVersion parse_version(const std::string& text) {
   return version;
 }
 
-std::string to_text(ApiVersion version) {
+std::string to_text(MajorMinor version) {
   return std::to_string(version.first) + "." + std::to_string(version.second);
 }
 
@@ -57,15 +58,16 @@ bool has_buildkit(const EngineInfo& info, const std::string& preferred) {
   return preferred != "1";
 }
 
-/// Counts the failures of one call.
+/// Decides whether a failed call is tried again. A 500 and a timeout are tried less often than the
+/// policy allows: the cause of a 500 is often permanent, and each timeout costs the whole limit.
 class Retries {
  public:
   explicit Retries(const async::RetryPolicy& policy) : backoff_(policy) {}
   /// Returns the pause before the next try; nothing if there are no more tries.
   std::optional<std::chrono::milliseconds> after(long status, std::string_view message) {
-    constexpr unsigned max_broken = 4;
+    constexpr unsigned max_server_errors = 4;
     if (!is_retryable(status, message) || backoff_.exhausted()) return std::nullopt;
-    if (status == 500 && ++broken_ == max_broken) return std::nullopt;
+    if (status == 500 && ++server_errors_ == max_server_errors) return std::nullopt;
     return backoff_.next();
   }
   std::optional<std::chrono::milliseconds> after(const net::TransportError& error) {
@@ -80,7 +82,7 @@ class Retries {
 
  private:
   async::Backoff backoff_;
-  unsigned broken_ = 0, timeouts_ = 0;
+  unsigned server_errors_ = 0, timeouts_ = 0;
 };
 
 bool is_stopped(const core::CancelSource* source) {
@@ -151,11 +153,11 @@ std::unique_ptr<net::Connection> EngineConnection::open() {
 
 async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
                                                       const EngineCall& call) {
-  constexpr int max_tries = 12;
+  constexpr int max_tries = 12;  // With the pauses below, some three seconds.
   for (int tries = 1;; ++tries) {
     auto request = prepared;
     if (call.source) request.body_source = call.source();
-    const auto process = std::make_shared<int>(0);  // Shared with curl's callback.
+    const auto process = std::make_shared<int>(0);  // Its number, shared with curl's callback.
     if (ssh_)
       request.make_socket = [this, process] {
         auto connection = ssh_->offer(loop_.get_executor());
@@ -234,7 +236,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
       const auto answer = co_await exchange(std::move(probe), question);
       // At the first look, the stream's own report of the end may still be on its way.
       if (watch.call.is_over && watch.call.is_over(answer) && ++ends_seen == 2)
-        watch.trouble = "the engine does not report its end";
+        watch.trouble = "the engine does not report the container's end";
     } catch (const net::TransportError& error) {
       if (error.curl_code() == CURLE_OPERATION_TIMEDOUT)
         watch.trouble = std::string("the engine does not respond: ") + error.what();
@@ -246,7 +248,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   }
 }
 
-/// Over ssh, a question without an answer in a third of the time is asked again by a new
+/// Over ssh, a request without a response in a third of the time limit is repeated over a new
 /// connection: a login or the program behind it may hang while the engine responds to others.
 /// Throws the error of unreachable() if no answer comes.
 async::Task<net::Response> EngineConnection::ask(std::string path) {
@@ -279,25 +281,26 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   info.os = text_at(version, "Os");
   info.architecture = text_at(version, "Arch");
   info.podman = is_podman(version);
-  const auto theirs = parse_version(text_at(version, "ApiVersion"));
-  const auto used = std::min(theirs, newest_known);
+  const auto newest_of_engine = parse_version(text_at(version, "ApiVersion"));
+  const auto used = std::min(newest_of_engine, newest_known_api);
   const std::string engine = std::string(info.podman ? "Podman " : "Docker Engine ") +
                              info.version + " at " + endpoint_.url;
-  if (used < oldest_known)
-    throw core::EnvironmentError(engine + " is too old: it speaks API " + to_text(theirs) +
-                                     ", and " + to_text(oldest_known) + " is needed",
+  if (used < oldest_known_api)
+    throw core::EnvironmentError(engine + " is too old: it speaks API " +
+                                     to_text(newest_of_engine) + ", and " +
+                                     to_text(oldest_known_api) + " is needed",
                                  {"update to Docker Engine 19.03 or newer",
                                   "or run the steps as plain processes: `--orchestrator local`"});
   if (parse_version(info.min_api_version) > used)
     throw core::EnvironmentError(
         engine + " is too new: it wants API " + info.min_api_version +
-            " or newer, and this program speaks " + to_text(newest_known),
+            " or newer, and this program speaks " + to_text(newest_known_api),
         {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
   info.api_version = to_text(used);
   info.buildkit = has_buildkit(info, ping.header("builder-version"));
   // Before 27.5, BuildKit on containerd's store cannot read a context that is sent with the request
   // ("no such host" of build-context). No engine before 23 has this store.
-  constexpr ApiVersion first_with_store{23, 0}, first_with_contexts{27, 5};
+  constexpr MajorMinor first_with_store{23, 0}, first_with_contexts{27, 5};
   if (const auto engine_version = parse_version(info.version);
       info.buildkit && first_with_store <= engine_version && engine_version < first_with_contexts)
     info.buildkit = !has_containerd_store(core::parse_json((co_await ask("/info")).body));
@@ -352,12 +355,12 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
       pause = retries.after(error);
     }
     const bool may_retry = call.retried && !(call.stream && call.on_body) &&
-                           !is_stopped(call.cancel) && !is_stopped(call.retries);
+                           !is_stopped(call.cancel) && !is_stopped(call.retry_cancel);
     if (!may_retry || !pause) std::rethrow_exception(failure);
     core::log::info("engine: " + error_text + "; retried in " + std::to_string(pause->count()) +
                     " ms");
-    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
-    if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
+    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retry_cancel);
+    if (is_stopped(call.cancel) || is_stopped(call.retry_cancel)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
     std::optional<net::Response> before;
     try {

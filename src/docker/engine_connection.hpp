@@ -31,14 +31,14 @@ struct EngineCall {
   std::string registry = "REGISTRY";        ///< Registry that the engine contacts, for advice.
   std::function<net::BodySource()> source;  ///< Creates the source of a body that is streamed.
   bool repeatable = true;                   ///< `source` can be called again.
-  std::function<void(std::string_view)> on_body;
-  std::function<void(const net::Response&)> on_headers;
-  core::CancelSource* cancel = nullptr;   ///< Aborts the exchange.
-  core::CancelSource* retries = nullptr;  ///< Ends the retries.
-  bool retried = true;                    ///< Failures are retried, but never those of a stream
-                                          ///< with `on_body`.
-  unsigned slowness = 1;                  ///< Factor of the time limit.
-  std::chrono::seconds more_time{0};      ///< Added to the time limit.
+  std::function<void(std::string_view)> on_body;         ///< As in net::HttpClient::send().
+  std::function<void(const net::Response&)> on_headers;  ///< Called once the status is known.
+  core::CancelSource* cancel = nullptr;                  ///< Aborts the exchange.
+  core::CancelSource* retry_cancel = nullptr;            ///< Ends the retries.
+  bool retried = true;                ///< Failures are retried, but never those of a stream
+                                      ///< with `on_body`.
+  unsigned slowness = 1;              ///< Factor of the time limit.
+  std::chrono::seconds more_time{0};  ///< Added to the time limit.
   /// Called before a retry: returns the response if the lost try has succeeded.
   std::function<async::Task<std::optional<net::Response>>()> earlier_success;
   /// The response has no time limit; the engine is checked while the stream lasts.
@@ -81,7 +81,8 @@ class EngineConnection {
   /// Null before the first successful negotiate().
   const EngineInfo* known_info() const { return infos_.find(the_engine); }
   net::Request request(const std::string& path);
-  /// Makes one exchange. A failed ssh connection is explained by ssh's output, or retried.
+  /// Makes one exchange. A failed ssh connection is explained by ssh's output, or made again if the
+  /// ssh server had too many connections.
   async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
   /// Makes one exchange of a stream. Throws TransportError if the engine hangs meanwhile.
   async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);

@@ -8,8 +8,10 @@
 
 namespace pipeline::docker {
 
-/// Returns advice for a text from an engine, a registry or a container runtime, if known.
-/// @param registry the registry that the engine contacted, if known
+/// Returns advice for an error text from an engine, a registry or a container runtime; none for an
+/// unknown text.
+/// @param registry the registry that the engine contacted; the default is a placeholder in the
+/// advice
 std::vector<std::string> advice_for(std::string_view text, std::string_view registry = "REGISTRY");
 
 }  // namespace pipeline::docker

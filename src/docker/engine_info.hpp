@@ -16,7 +16,8 @@ struct EngineInfo {
   /// engine's own preference.
   bool buildkit = false;
 };
-/// Returns true for the GET /info of a Docker Engine that keeps images in containerd's store.
+/// Returns true if the response of GET /info is from a Docker Engine that keeps images in
+/// containerd's store.
 bool has_containerd_store(const nlohmann::json& system_info);
 /// Returns true if the response of GET /info names this security option: `rootless`, `userns` (the
 /// containers' users have other numbers on the engine's machine), `selinux`.

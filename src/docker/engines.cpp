@@ -6,10 +6,10 @@
 
 namespace pipeline::docker {
 
-std::vector<EngineAt> find_engines(const StringMap& connection) {
+std::vector<RunEngine> find_engines(const StringMap& connection) {
   const auto list = connection.find(engines_field);
   if (list == connection.end() || list->second.empty()) return {{find_endpoint(), {}}};
-  std::vector<EngineAt> engines;
+  std::vector<RunEngine> engines;
   for (const auto& engine : core::parse_json(list->second)) {
     const auto text = [&](const char* key) { return engine.value(key, std::string()); };
     engines.push_back({endpoint_at(text("host"), text("certificates")), text("address")});

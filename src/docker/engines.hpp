@@ -16,7 +16,7 @@ namespace pipeline::docker {
 inline constexpr const char* engines_field = "engines";
 
 /// An engine of a run.
-struct EngineAt {
+struct RunEngine {
   Endpoint endpoint;
   /// Name or IP address at which containers on other engines reach this engine's machine; empty:
   /// the host of the endpoint.
@@ -25,7 +25,7 @@ struct EngineAt {
 
 /// Returns the engines that the connection lists; without a list, the engine of find_endpoint().
 /// Steps without `nodes`, that is, on one machine, run on the first engine.
-std::vector<EngineAt> find_engines(const StringMap& connection);
+std::vector<RunEngine> find_engines(const StringMap& connection);
 
 /// Returns the host in `ssh://me@gpu2:22/run/x.sock` or `tcp://gpu2:2376`; empty for a socket of
 /// this machine.

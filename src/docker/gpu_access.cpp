@@ -63,11 +63,11 @@ void set_variable(json& body, const std::string& name, const std::string& value)
 
 }  // namespace
 
-std::string_view to_string(GpuWay way) {
-  switch (way) {
-    case GpuWay::device_request: return "device requests";
-    case GpuWay::cdi: return "CDI";
-    case GpuWay::runtime: return "the runtime nvidia";
+std::string_view to_string(GpuMethod method) {
+  switch (method) {
+    case GpuMethod::device_request: return "device requests";
+    case GpuMethod::cdi: return "CDI";
+    case GpuMethod::runtime: return "the runtime nvidia";
   }
   return "";
 }
@@ -76,7 +76,7 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
     : cdi_devices_(cdi_devices(system)) {
   if (engine.podman) {
     if (podman_has_cdi(engine.version))
-      ways_ = {GpuWay::cdi};
+      methods_ = {GpuMethod::cdi};
     else
       problem_ = "Podman " + engine.version +
                  " ignores GPUs that are requested through its API: 5.4 and newer provide them";
@@ -92,27 +92,27 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   // A device request needs NVIDIA's hook, which is installed with its runtime: without the runtime
   // CDI is likelier to work.
   const bool cdi_first = lists_cdi && !runtime;
-  if (cdi_first) ways_.push_back(GpuWay::cdi);
-  ways_.push_back(GpuWay::device_request);
-  if (!cdi_first && (lists_cdi || may_have_cdi)) ways_.push_back(GpuWay::cdi);
-  if (runtime) ways_.push_back(GpuWay::runtime);
-  certain_ = runtime || lists_cdi;
+  if (cdi_first) methods_.push_back(GpuMethod::cdi);
+  methods_.push_back(GpuMethod::device_request);
+  if (!cdi_first && (lists_cdi || may_have_cdi)) methods_.push_back(GpuMethod::cdi);
+  if (runtime) methods_.push_back(GpuMethod::runtime);
+  is_certain_ = runtime || lists_cdi;
 }
 
-bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
+bool GpuAccess::try_next(GpuMethod refused, std::string_view text) {
   const auto lower = core::lower(text);
   const auto says = [&](std::string_view part) { return lower.find(part) != lower.npos; };
-  const bool lacks_it =
-      refused == GpuWay::device_request
+  const bool lacks_method =
+      refused == GpuMethod::device_request
           ? std::any_of(no_device_requests.begin(), no_device_requests.end(), says)
-      : refused == GpuWay::cdi ? std::any_of(no_cdi.begin(), no_cdi.end(), says)
-                               : std::any_of(no_runtime.begin(), no_runtime.end(), says);
-  if (!lacks_it) return false;
-  if (ways_.front() != refused) return true;  // Another attempt has already switched.
-  if (ways_.size() < 2) return false;
-  ways_.erase(ways_.begin());
+      : refused == GpuMethod::cdi ? std::any_of(no_cdi.begin(), no_cdi.end(), says)
+                                  : std::any_of(no_runtime.begin(), no_runtime.end(), says);
+  if (!lacks_method) return false;
+  if (methods_.front() != refused) return true;  // Another attempt has already switched.
+  if (methods_.size() < 2) return false;
+  methods_.erase(methods_.begin());
   core::log::info("engine: no GPUs are provided by " + std::string(to_string(refused)) + " (" +
-                  std::string(text) + "); trying " + std::string(to_string(ways_.front())));
+                  std::string(text) + "); trying " + std::string(to_string(methods_.front())));
   return true;
 }
 
@@ -126,20 +126,20 @@ std::string GpuAccess::cdi_name(const GpuName& gpu) const {
              : by_uuid;
 }
 
-std::optional<GpuWay> GpuAccess::replaceable_way(const settings::GpuRequest& request) const {
+std::optional<GpuMethod> GpuAccess::replaceable_method(const settings::GpuRequest& request) const {
   if (request.driver == "cdi") return std::nullopt;
-  return ways_.empty() ? GpuWay::device_request : ways_.front();
+  return methods_.empty() ? GpuMethod::device_request : methods_.front();
 }
 
 void GpuAccess::give(json& body, const settings::GpuRequest& request,
                      std::span<const GpuName> gpus) const {
-  const auto way = replaceable_way(request).value_or(GpuWay::cdi);
+  const auto method = replaceable_method(request).value_or(GpuMethod::cdi);
   std::vector<std::string> ids;
-  for (const auto& gpu : gpus) ids.push_back(way == GpuWay::cdi ? cdi_name(gpu) : gpu.uuid);
+  for (const auto& gpu : gpus) ids.push_back(method == GpuMethod::cdi ? cdi_name(gpu) : gpu.uuid);
   const auto visible = ids.empty() ? "all" : core::joined(ids, ",");
   json wanted;
-  switch (way) {
-    case GpuWay::device_request: {
+  switch (method) {
+    case GpuMethod::device_request: {
       auto capabilities = request.capabilities;
       if (std::find(capabilities.begin(), capabilities.end(), "gpu") == capabilities.end())
         capabilities.insert(capabilities.begin(), "gpu");
@@ -154,7 +154,7 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
       set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);
       break;
     }
-    case GpuWay::cdi:
+    case GpuMethod::cdi:
       wanted["Driver"] = "cdi";
       if (ids.empty()) ids.emplace_back("nvidia.com/gpu=all");
       wanted["DeviceIDs"] = ids;
@@ -162,7 +162,7 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
       // image's variable.
       set_variable(body, "NVIDIA_VISIBLE_DEVICES", "void");
       break;
-    case GpuWay::runtime:
+    case GpuMethod::runtime:
       body["HostConfig"]["Runtime"] = "nvidia";
       set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);
       if (!request.capabilities.empty())

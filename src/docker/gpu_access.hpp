@@ -1,7 +1,7 @@
 /// @file
-/// Methods by which an engine gives GPUs to containers. Engines support different methods and do
-/// not fully report which. The likeliest method is tried first; if the engine reports that it lacks
-/// the method, the next one is tried.
+/// The methods by which an engine gives GPUs to containers. Engines support different methods, and
+/// do not fully report which. The likeliest method is tried first; if the engine reports that it
+/// lacks the method, the next one is tried.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace pipeline::docker {
 
-enum class GpuWay {
+enum class GpuMethod {
   device_request,  ///< HostConfig.DeviceRequests, as `docker run --gpus` sends it: the engine calls
                    ///< NVIDIA's hook (from 28.3 on, its own CDI).
   cdi,      ///< A device request of the driver `cdi`: the engine reads the files of the Container
@@ -26,9 +26,9 @@ enum class GpuWay {
   runtime,  ///< `Runtime: nvidia` and NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime adds the GPUs.
 };
 /// Returns `device requests`, `CDI`, or `the runtime nvidia`.
-std::string_view to_string(GpuWay way);
+std::string_view to_string(GpuMethod method);
 
-/// The names of a GPU in the engine.
+/// The names by which a container asks the engine for a GPU.
 struct GpuName {
   std::string uuid;  ///< `GPU-...` or `MIG-...`.
   unsigned index = 0;
@@ -40,20 +40,21 @@ class GpuAccess {
   GpuAccess(const EngineInfo& engine, const nlohmann::json& system);
 
   /// Returns the methods to try, the likeliest first. If there are none, problem() has the reason.
-  const std::vector<GpuWay>& ways() const { return ways_; }
+  const std::vector<GpuMethod>& methods() const { return methods_; }
   /// Returns true if the engine's configuration shows that it supports a method. If not, a device
   /// request is tried all the same.
-  bool certain() const { return certain_; }
+  bool is_certain() const { return is_certain_; }
+  /// Returns the reason why there are no methods; empty if there are some.
   const std::string& problem() const { return problem_; }
 
   /// Handles the engine's refusal to create or start a container with a method. If the engine lacks
   /// the method, and there is another one, makes that the first, and returns true.
   /// @param text the engine's message
-  bool try_next(GpuWay refused, std::string_view text);
+  bool try_next(GpuMethod refused, std::string_view text);
 
   /// Returns the method by which give() asks for the GPUs; nothing if the request's driver demands
   /// CDI, so that no other method can be tried and a refusal concerns this request alone.
-  std::optional<GpuWay> replaceable_way(const settings::GpuRequest& request) const;
+  std::optional<GpuMethod> replaceable_method(const settings::GpuRequest& request) const;
 
   /// Adds the GPUs to a body of POST /containers/create; all GPUs of the engine if `gpus` is empty.
   /// The body's `Env` must have been set already.
@@ -63,10 +64,10 @@ class GpuAccess {
  private:
   std::string cdi_name(const GpuName& gpu) const;
 
-  std::vector<GpuWay> ways_;
+  std::vector<GpuMethod> methods_;
   std::set<std::string> cdi_devices_;  ///< `nvidia.com/gpu=0` and so on, if the engine lists them.
   std::string problem_;
-  bool certain_ = true;
+  bool is_certain_ = true;
 };
 
 /// Hides all GPUs from a container, whatever variables its image has. If NVIDIA's runtime is the

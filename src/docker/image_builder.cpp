@@ -28,7 +28,7 @@
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -91,7 +91,7 @@ struct ImageBuilder::Implementation {
   struct InspectedImage {
     std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that use it; immutable.
     ImageStatus status;
-    bool resolves = false;  // The requirements are resolved before anything else is known.
+    bool resolves = false;  // The requirements have to be resolved first; `status` has the reason.
   };
   class BuildJob;
 
@@ -173,7 +173,7 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
     const auto unknown = co_await self_->unknown_to_look(step, image);
     if (!unknown.empty()) {
       events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
-      if (self_->options.lock) self_->options.lock->leave_unknown();
+      if (self_->options.lock) self_->options.lock->keep_all_environments();
       co_return;
     }
   }
@@ -183,7 +183,7 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
 
 async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
     const StepSpec& step, const InspectedImage& image) {
-  auto unknown = python_packages::unknown_of(image.plan->python);
+  auto unknown = python_packages::unknown_reason(image.plan->python);
   if (!unknown.empty()) co_return unknown;
   const auto system = co_await inspect(without_packages(step));
   const bool is_built = !system.plan->build || !system.status.image_id.empty();
@@ -192,7 +192,7 @@ async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
 
 async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_image(
     std::string reference, const ImagePlan& plan) {
-  if (has_archived_parent(plan)) co_return archives.find(plan).description;
+  if (has_archived_parent(plan)) co_return archives.image(plan).description;
   auto image = co_await engine.inspect_image(reference, plan.platform);
   if (image && !fits_platform(*image, plan.platform)) image.reset();
   co_return image;
@@ -249,7 +249,8 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
   }
   status.digest = plan_digest(plan, ids);
   status.parents = ids;
-  status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
+  status.reference =
+      plan.repository + (plan.for_own_dockerfile ? ":own-" : ":env-") + status.digest.substr(0, 16);
   status.image_id = co_await layer_image_id(engine, status.reference, status.digest, plan.platform);
   if (!status.image_id.empty()) co_return status;
   if (!plan.run_id.empty()) {
@@ -269,7 +270,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   InspectedImage image;
   image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   auto& plan = *image.plan;
-  if (const auto unknown = python_packages::unknown_of(plan.python); !unknown.empty()) {
+  if (const auto unknown = python_packages::unknown_reason(plan.python); !unknown.empty()) {
     image.resolves = true;
     image.status.reason = "not known until it runs: " + unknown;
     co_return image;
@@ -291,7 +292,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   }
   // Installs need root, so the parent's user is restored afterwards.
   std::string user;
-  if (plan.build && !plan.own) {
+  if (plan.build && !plan.for_own_dockerfile) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
       if (user == "root" || user == "0") user.clear();
@@ -447,7 +448,7 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
   dockerfile = with_own_caches(std::move(dockerfile), plan, status, builder_.options);
 
   auto files = plan.context;
-  if (!plan.own)
+  if (!plan.for_own_dockerfile)
     files.push_back({.path = "Dockerfile", .content = dockerfile, .bytes = dockerfile.size()});
   for (auto& file : plan.host_only)
     if (!info->buildkit || !file.path.starts_with("collect/")) files.push_back(file);
@@ -464,7 +465,7 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
   std::exception_ptr broken;
   const auto request = build_query(plan, status, *info, builder_.options.run_id);
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
-    log.message(message);
+    log.read(message);
   };
   const int max_builds = info->buildkit ? 2 : 1;  // See BuildLog::is_cut().
   for (int number = 1; number <= max_builds; ++number) {

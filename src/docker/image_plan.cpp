@@ -14,7 +14,7 @@
 #include "docker/context.hpp"
 #include "docker/context_writer.hpp"
 #include "docker/dockerfile.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/package_layers.hpp"
 #include "lockfile/lock_file.hpp"
 #include "python_packages/requirements.hpp"
@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view empty_image = "scratch";
+/// From this size in bytes, a notice names the largest files of a build context.
 constexpr std::uint64_t large_context = 100'000'000;
 
 /// Returns true if the text is not empty, and consists of letters, digits and the other characters.
@@ -91,7 +92,7 @@ std::string ignore_rules_for(const fs::path& dockerfile, const fs::path& context
 /// Returns the plan of the user's own Dockerfile (`dockerfile` of the settings).
 ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptions& options) {
   ImagePlan plan;
-  plan.own = true;
+  plan.for_own_dockerfile = true;
   auto file = (options.root / *settings.dockerfile).lexically_normal();
   auto context_root = settings.build_context_root
                           ? (options.root / *settings.build_context_root).lexically_normal()
@@ -165,6 +166,7 @@ class ImagePlanner {
     add_apt_packages();
     add_python_packages();
     add_project();
+    add_tools();
     add_environment();
     if (settings_.dockerfile) add_own_dockerfile();
     if (parent_is_empty()) check_empty_parent();
@@ -349,26 +351,28 @@ class ImagePlanner {
   }
 
   void add_project() {
-    if (settings_.local_project_install_command) {
-      const auto& command = *settings_.local_project_install_command;
-      if (core::has_control_characters(command))
-        throw core::InputError("local_project_install_command holds a control character");
-      auto files = project_files(step_.code_root.empty() ? options_.root : *step_.code_root,
-                                 step_.code.items(), options_.state);
-      if (options_.lock)  // The lock lists the packages that are installed beside the project.
-        std::erase_if(files,
-                      [&](const auto& file) { return file.source == options_.lock->path(); });
-      if (files.empty())
-        throw core::InputError(
-            "local_project_install_command has no files to work on: the step's code is empty",
-            "name them with `code:`");
-      values_.project = true;
-      plan_.resolves = true;
-      context_.add_files("project", std::move(files));
-      context_.add("install/command.sh", command + "\n");
-      context_.add_script("install/install.sh", "image/project.sh");
-      plan_.parts["local_project_install_command"] = {command};
-    }
+    if (!settings_.local_project_install_command) return;
+    const auto& command = *settings_.local_project_install_command;
+    if (core::has_control_characters(command))
+      throw core::InputError("local_project_install_command holds a control character");
+    auto files = project_files(step_.code_root.empty() ? options_.root : *step_.code_root,
+                               step_.code.items(), options_.state);
+    if (options_.lock)  // The lock lists the packages that are installed beside the project.
+      std::erase_if(files, [&](const auto& file) { return file.source == options_.lock->path(); });
+    if (files.empty())
+      throw core::InputError(
+          "local_project_install_command has no files to work on: the step's code is empty",
+          "name them with `code:`");
+    values_.project = true;
+    plan_.resolves = true;
+    context_.add_files("project", std::move(files));
+    context_.add("install/command.sh", command + "\n");
+    context_.add_script("install/install.sh", "image/project.sh");
+    plan_.parts["local_project_install_command"] = {command};
+  }
+
+  /// Adds the scripts that fetch the installer of Python packages.
+  void add_tools() {
     if (!values_.python && values_.layers == 0 && !values_.project) return;
     context_.add_script("tools/fetch.sh", "image/tools.sh");
     for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})

@@ -31,7 +31,7 @@ namespace pipeline::docker {
 using file_tree::ContextFile;
 using file_tree::text_file;
 
-/// The locked packages of a step's environment; null where the build resolves its requirements.
+/// The locked packages of a step's environment; null if the build resolves its requirements.
 using Locked = std::shared_ptr<const lockfile::LockedEnvironment>;
 
 /// The packages of each layer, the first one below all others.
@@ -50,7 +50,7 @@ struct BuilderOptions {
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
   /// Must outlive the builder. Null: the builds resolve the requirements.
   lockfile::LockFile* lock = nullptr;
-  std::string owner;                 ///< Label of containers that resolve: see owner_of().
+  std::string owner;  ///< Label of containers that resolve requirements: see owner_of().
   std::filesystem::path state = {};  ///< The state folder, which is not part of any context.
   /// Reads the archive that a parent image names. `platform` may be empty. Null: archives are not
   /// supported.
@@ -85,7 +85,7 @@ struct ImagePlan {
   PlanParts parts;
   PackageLayers layers;              ///< The locked packages of each layer.
   std::vector<std::string> notices;  ///< Notices for the user.
-  bool own = false;                  ///< The plan is for the user's own Dockerfile.
+  bool for_own_dockerfile = false;   ///< The plan is for the user's own Dockerfile.
   python_packages::PythonRequirements python;
   bool resolves = false;  ///< The build chooses versions of Python packages: they are not locked,
                           ///< or a command of the user's installs some.

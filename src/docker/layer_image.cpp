@@ -38,7 +38,7 @@ async::Task<std::string> run_build(EngineApi& engine, LayerImage image, EventSin
     events.emit(event::BuildProgress{image.reference, line});
   });
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
-    log.message(message);
+    log.read(message);
   };
   co_await engine.build(query, "", context, on_message, cancel);
   if (log.failed())

@@ -28,7 +28,8 @@ class EngineLogFrames {
   std::array<char, 8> header_{};
   std::size_t header_size_ = 0;
   std::uint32_t left_ = 0;  ///< Bytes of the current frame that have not arrived.
-  bool is_stderr_ = false, raw_ = false;
+  bool is_stderr_ = false;
+  bool raw_ = false;  ///< An invalid header has arrived: the stream has no frames.
 };
 
 }  // namespace pipeline::docker

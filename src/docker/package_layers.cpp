@@ -107,9 +107,9 @@ PackageLayers layers_of_label(const std::string& label) {
 std::vector<LayerTitle> layer_titles(const PackageLayers& layers) {
   std::vector<LayerTitle> titles;
   for (const auto& layer : layers) {
-    auto place =
+    auto number =
         "layer " + std::to_string(titles.size() + 1) + " of " + std::to_string(layers.size()) + ":";
-    auto title = place;
+    auto title = number;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < layer.size(); ++i) {
       bytes += layer[i].size;
@@ -118,7 +118,7 @@ std::vector<LayerTitle> layer_titles(const PackageLayers& layers) {
     if (layer.size() > named_packages)
       title += " and " + std::to_string(layer.size() - named_packages) + " more";
     if (bytes > 0) title += " (" + core::format_bytes(bytes) + ")";
-    titles.push_back({std::move(title), std::move(place), bytes});
+    titles.push_back({std::move(title), std::move(number), bytes});
   }
   return titles;
 }

@@ -22,6 +22,7 @@ std::string layers_to_label(const PackageLayers& layers);
 /// Reads the value of the label `pipe.packages`.
 PackageLayers layers_of_label(const std::string& label);
 
+/// Returns the titles of the layers, the lowest layer first.
 std::vector<LayerTitle> layer_titles(const PackageLayers& layers);
 
 /// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
@@ -34,6 +35,6 @@ std::string describe_packages(const lockfile::LockedEnvironment& before,
 /// @param before empty for a new environment
 /// @param all_again all layers are made again, because the image below them has changed
 std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
-                            bool all_again);
+                            bool all_again = false);
 
 }  // namespace pipeline::docker

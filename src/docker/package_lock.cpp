@@ -35,10 +35,10 @@ std::string option_mark(const std::string& option, const fs::path& root) {
   const auto equals = option.find('=');
   if (equals == std::string::npos) return {};
   const auto name = std::string_view(option).substr(0, equals);
-  constexpr std::array read{"--override",    "--overrides",   "--constraint",
-                            "--constraints", "--requirement", "--requirements"};
+  constexpr std::array of_file{"--override",    "--overrides",   "--constraint",
+                               "--constraints", "--requirement", "--requirements"};
   const bool is_group = name == "--group" || name == "--only-group";
-  if (!is_group && std::ranges::find(read, name) == read.end()) return {};
+  if (!is_group && std::ranges::find(of_file, name) == of_file.end()) return {};
   const auto file = root / (is_group ? "pyproject.toml" : option.substr(equals + 1));
   std::error_code error;
   return fs::is_regular_file(file, error) ? file_mark(file) : std::string();

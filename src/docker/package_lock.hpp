@@ -1,5 +1,5 @@
 /// @file
-/// The part of a step's settings that the lock file covers.
+/// The Python packages of a step's settings in the lock file: looked up, and resolved if missing.
 #pragma once
 
 #include <functional>

@@ -14,7 +14,7 @@
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/context.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/short_container.hpp"
 #include "templates/templates.hpp"
 
@@ -25,7 +25,7 @@ using nlohmann::json;
 
 constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ",
                            apt_marker = "pipe-apt: ";
-constexpr std::size_t kept_answer_lines = 20;
+constexpr std::size_t max_shown_lines = 20;
 /// Folder in the container that contains the folders of a build's scripts; see
 /// templates/image/common.sh.
 constexpr auto base = "pipe-lock";
@@ -69,9 +69,10 @@ std::vector<ContextFile> resolution_files(const Resolution& resolution) {
   for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})
     files.push_back(text_file("fetch/" + std::filesystem::path(name).filename().string(),
                               templates::template_text(name, resolution.template_dir)));
-  files.push_back(text_file(
-      "lock/request.json",
-      resolution_request(plan.python.arguments, resolution.preferred, resolution.refresh, false)));
+  constexpr bool is_empty = false;  // The image's packages stay.
+  files.push_back(
+      text_file("lock/request.json", resolution_request(plan.python.arguments, resolution.preferred,
+                                                        resolution.refresh, is_empty)));
   const auto add_lines = [&](const char* name, const std::vector<std::string>& lines) {
     std::string text;
     for (const auto& line : lines) text += line + "\n";
@@ -86,9 +87,9 @@ std::vector<ContextFile> resolution_files(const Resolution& resolution) {
   }
   if (!plan.python.pyproject.empty())
     files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
-  std::vector<std::string> said_by_plan;
+  std::vector<std::string> notices;  // Dropped: the plan has the same ones.
   const auto& from = plan.parent ? plan.parent->images_used : plan.images_used;
-  for (auto& file : host_files(config_for_build(this_machine(), from, said_by_plan)))
+  for (auto& file : host_files(config_for_build(this_machine(), from, notices)))
     files.push_back(std::move(file));
   const std::string folder = "lock/files";
   files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
@@ -108,8 +109,8 @@ std::vector<std::string> last_lines(const std::string& printed) {
   for (const auto line : core::split(printed, '\n'))
     if (const auto text = core::trimmed(line, "\r\n"); !text.empty() && progress_of(text).empty())
       lines.push_back(core::printable(text));
-  if (lines.size() > kept_answer_lines)
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_answer_lines));
+  if (lines.size() > max_shown_lines)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(max_shown_lines));
   return lines;
 }
 
@@ -262,7 +263,7 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
   };
   const auto output = co_await run_to_end(engine, name, body_of(resolution), std::move(files),
                                           resolution.plan.platform, &cancel, follow);
-  co_return finished_resolution(resolution.plan, output.code == 0, output.text);
+  co_return finished_resolution(resolution.plan, output.exit_code == 0, output.text);
 }
 
 }  // namespace pipeline::docker

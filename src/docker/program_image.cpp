@@ -108,7 +108,7 @@ std::string ProgramImages::key_of(const StepSpec& step, const ImageStatus& envir
          step.settings->docker.target_repository.value_or("");
 }
 
-async::Task<ImageStatus> ProgramImages::look(const StepSpec& step, ImageStatus environment) {
+async::Task<ImageStatus> ProgramImages::look_up(const StepSpec& step, ImageStatus environment) {
   ImageStatus status;
   status.digest = core::Hasher()
                       .field(environment.image_id)
@@ -127,13 +127,13 @@ async::Task<ImageStatus> ProgramImages::status(const StepSpec& step, ImageStatus
   if (environment.image_id.empty()) co_return environment;
   const auto* known = made_.find(key_of(step, environment));
   if (known) co_return *known;
-  co_return co_await look(step, environment);
+  co_return co_await look_up(step, environment);
 }
 
 async::Task<ImageStatus> ProgramImages::ensure(const StepSpec& step, ImageStatus environment,
                                                EventSink& events, core::CancelSource& cancel) {
   const auto key = key_of(step, environment);
-  const auto status = co_await look(step, environment);
+  const auto status = co_await look_up(step, environment);
   co_return co_await made_.get(
       key, [&] { return build(step, environment, status, events, cancel); }, &cancel);
 }

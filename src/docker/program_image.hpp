@@ -45,7 +45,7 @@ class ProgramImages {
  private:
   const std::string& digest_of(const Program& program);
   std::string key_of(const StepSpec& step, const ImageStatus& environment);
-  async::Task<ImageStatus> look(const StepSpec& step, ImageStatus environment);
+  async::Task<ImageStatus> look_up(const StepSpec& step, ImageStatus environment);
   async::Task<ImageStatus> build(const StepSpec& step, ImageStatus environment, ImageStatus status,
                                  EventSink& events, core::CancelSource& cancel);
 

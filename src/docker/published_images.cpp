@@ -30,14 +30,15 @@ async::Task<std::string> PublishedImages::publish(LocalImage image, std::string 
                                                   EventSink& events, core::CancelSource& cancel) {
   const auto key = key_of(image);
   co_return co_await published_.get(
-      key, [&] { return make(image, step, events, cancel); }, &cancel);
+      key, [&] { return push_if_missing(image, step, events, cancel); }, &cancel);
 }
 
 /// Pushes an image unless the registry has it. The registry is asked for the digest of the
 /// manifest, not for the tag: the tag depends only on the image's plan, and may stand for another
 /// build.
-async::Task<std::string> PublishedImages::make(LocalImage image, std::string step,
-                                               EventSink& events, core::CancelSource& cancel) {
+async::Task<std::string> PublishedImages::push_if_missing(LocalImage image, std::string step,
+                                                          EventSink& events,
+                                                          core::CancelSource& cancel) {
   const auto registry = registry_of(image.reference);
   const auto found = co_await engine_.inspect_image(image.reference);
   if (!found)
@@ -45,8 +46,8 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
         "cannot push the image " + image.reference + ": it is not on the engine any more",
         {"run again: it is rebuilt"});
   const auto auth = co_await credentials(registry, events);
-  if (auto known = by_digest(*found, image.reference); !known.empty()) {
-    const auto in_registry = co_await digest_there(known, auth, cancel);
+  if (auto known = pinned_reference(*found, image.reference); !known.empty()) {
+    const auto in_registry = co_await digest_in_registry(known, auth, cancel);
     if (!in_registry.empty()) co_return known;
   }
   const BuildReport report{image.reference, step, "push: " + registry + " does not have it"};
@@ -55,14 +56,14 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
   co_return split_reference(image.reference).first + "@" + digest;
 }
 
-async::Task<> PublishedImages::name(LocalImage image, std::string tag, std::string step,
-                                    EventSink& events, core::CancelSource& cancel) {
+async::Task<> PublishedImages::add_tag(LocalImage image, std::string tag, std::string step,
+                                       EventSink& events, core::CancelSource& cancel) {
   const auto published = co_await publish(image, step, events, cancel);
   const auto [repository, digest] = split_reference(published);
   const LocalImage named{repository + ":" + tag, image.id};
   if (find(named)) co_return;
   const auto auth = co_await credentials(registry_of(repository), events);
-  const auto in_registry = co_await digest_there(named.reference, auth, cancel);
+  const auto in_registry = co_await digest_in_registry(named.reference, auth, cancel);
   if (in_registry != digest) {
     const BuildReport report{
         named.reference, step,
@@ -88,7 +89,7 @@ async::Task<std::string> PublishedImages::push(std::string reference, RegistryAu
     throw core::EnvironmentError(error.what(), advice.empty() ? error.advice() : advice);
   }
   const auto image = co_await engine_.inspect_image(reference);  // Podman reports no digest.
-  const auto known = image ? by_digest(*image, reference) : std::string();
+  const auto known = image ? pinned_reference(*image, reference) : std::string();
   if (known.empty())
     throw core::EnvironmentError(
         "cannot run the image " + reference +
@@ -105,8 +106,9 @@ async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, Eve
 
 /// Returns the digest of the registry's image; an empty text if the registry lacks the image or
 /// fails. A failure is then reported by the push.
-async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
-                                                       core::CancelSource& cancel) {
+async::Task<std::string> PublishedImages::digest_in_registry(std::string reference,
+                                                             RegistryAuth auth,
+                                                             core::CancelSource& cancel) {
   try {
     const auto digest = co_await engine_.registry_digest(reference, auth.header, cancel);
     co_return digest.value_or("");

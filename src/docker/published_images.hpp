@@ -33,18 +33,18 @@ class PublishedImages {
   /// Returns the earlier result of publish(); null if there is none.
   const std::string* find(const LocalImage& image) const { return published_.find(key_of(image)); }
   /// Publishes the image, and gives it another tag in the same repository.
-  async::Task<> name(LocalImage image, std::string tag, std::string step, EventSink& events,
-                     core::CancelSource& cancel);
+  async::Task<> add_tag(LocalImage image, std::string tag, std::string step, EventSink& events,
+                        core::CancelSource& cancel);
 
  private:
   static std::string key_of(const LocalImage& image) { return image.reference + " " + image.id; }
-  async::Task<std::string> make(LocalImage image, std::string step, EventSink& events,
-                                core::CancelSource& cancel);
+  async::Task<std::string> push_if_missing(LocalImage image, std::string step, EventSink& events,
+                                           core::CancelSource& cancel);
   async::Task<std::string> push(std::string reference, RegistryAuth auth, EventSink& events,
                                 core::CancelSource& cancel);
   async::Task<RegistryAuth> credentials(std::string registry, EventSink& events);
-  async::Task<std::string> digest_there(std::string reference, RegistryAuth auth,
-                                        core::CancelSource& cancel);
+  async::Task<std::string> digest_in_registry(std::string reference, RegistryAuth auth,
+                                              core::CancelSource& cancel);
 
   EngineApi& engine_;
   async::SingleFlight<std::string> published_;  ///< Keyed by key_of().

@@ -8,11 +8,12 @@
 #include "async/sleep.hpp"
 #include "async/timeout.hpp"
 #include "core/user_environment.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
 
-constexpr std::size_t max_stream_head = 64 << 10;
+constexpr std::size_t max_stream_head = 64 << 10;  // Bytes.
 
 /// Returns the number in `HTTP/1.1 101 UPGRADED`; 0 if there is none.
 long status_of(const std::string& head) {
@@ -23,15 +24,15 @@ long status_of(const std::string& head) {
 }
 
 /// A connection that the engine has upgraded to a raw stream.
-struct HandedOver {
+struct UpgradedConnection {
   std::unique_ptr<net::Connection> connection;
-  std::string first;  ///< Bytes of the stream that were read with the head of the answer.
+  std::string first_bytes;  ///< Bytes of the stream that were read with the head of the response.
 };
 
-/// Sends the request, and reads the head of the answer.
+/// Sends a POST request that asks for a raw stream, and reads the head of the response.
 /// @param what completes the message "cannot ..."
-async::Task<HandedOver> take_over(EngineApi& engine, std::string what, std::string path,
-                                  std::string body) {
+async::Task<UpgradedConnection> open_stream(EngineApi& engine, std::string what, std::string path,
+                                            std::string body) {
   const auto* info = co_await engine.info();
   auto stream = engine.open_connection();
   std::string head;
@@ -58,26 +59,26 @@ async::Task<HandedOver> take_over(EngineApi& engine, std::string what, std::stri
     lost = error.what();
   }
   const auto end = head.find("\r\n\r\n");
-  if (is_late) lost = "no answer came in time";
+  if (is_late) lost = "the engine did not respond in time";
   if (!lost && end == head.npos)
-    lost = head.size() >= max_stream_head ? "the head of its answer is too long"
-                                          : "it has closed the connection";
+    lost = head.size() >= max_stream_head ? "the head of the engine's response is too long"
+                                          : "the engine has closed the connection";
   if (lost) throw core::EnvironmentError("cannot " + what + ": " + *lost);
   const auto status = status_of(head);
   if (status != 101 && status != 200)
     throw EngineError(
         status, "cannot " + what + ": the engine responded " + head.substr(0, head.find("\r\n")));
-  co_return HandedOver{std::move(stream), head.substr(end + 4)};
+  co_return UpgradedConnection{std::move(stream), head.substr(end + 4)};
 }
 
 }  // namespace
 
 async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container) {
   // Nothing follows the head: the container has not been started.
-  auto taken = co_await take_over(
+  auto upgraded = co_await open_stream(
       engine, "attach to the container " + container.substr(0, 12),
       "/containers/" + container + "/attach?stream=1&stdin=1&stdout=1&stderr=1", "");
-  co_return std::move(taken.connection);
+  co_return std::move(upgraded.connection);
 }
 
 async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
@@ -89,13 +90,14 @@ async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
   const auto made =
       co_await engine.call("POST", "/containers/" + container + "/exec", std::move(body));
   ExecStream stream;
-  stream.id = made.value("Id", "");
+  stream.id = text_at(made, "Id");
+  const auto what = "start a command in the container " + container.substr(0, 12);
+  if (stream.id.empty())
+    throw core::EnvironmentError("cannot " + what + ": the engine's answer has no Id");
   const nlohmann::json start{{"Detach", false}, {"Tty", has_terminal}};
-  auto taken =
-      co_await take_over(engine, "start a command in the container " + container.substr(0, 12),
-                         "/exec/" + stream.id + "/start", start.dump());
-  stream.connection = std::move(taken.connection);
-  stream.first = std::move(taken.first);
+  auto upgraded = co_await open_stream(engine, what, "/exec/" + stream.id + "/start", start.dump());
+  stream.connection = std::move(upgraded.connection);
+  stream.first_output = std::move(upgraded.first_bytes);
   co_return stream;
 }
 

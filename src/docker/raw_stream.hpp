@@ -21,7 +21,7 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
 struct ExecStream {
   std::string id;  ///< Identifier of the engine's `exec`, for exec_code().
   std::unique_ptr<net::Connection> connection;
-  std::string first;  ///< Output that has already been read from the connection.
+  std::string first_output;  ///< Output that has already been read from the connection.
 };
 /// Starts a command in a running container, with the container's user and variables, and connects
 /// with it as attach_raw() does. Throws as attach_raw() does.

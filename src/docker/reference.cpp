@@ -42,7 +42,7 @@ std::pair<std::string, std::string> split_reference(std::string_view reference) 
   return {std::string(reference.substr(0, colon)), std::string(reference.substr(colon + 1))};
 }
 
-std::string by_digest(const nlohmann::json& image, std::string_view reference) {
+std::string pinned_reference(const nlohmann::json& image, std::string_view reference) {
   const auto digests = image.find("RepoDigests");
   if (digests == image.end() || !digests->is_array()) return {};
   const auto name = split_reference(reference).first;

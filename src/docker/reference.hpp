@@ -20,9 +20,9 @@ bool names_registry(std::string_view reference);
 /// Returns the name, and the tag or digest; without either, the tag `latest`.
 std::pair<std::string, std::string> split_reference(std::string_view reference);
 
-/// Returns `NAME@sha256:...` if the engine has pulled or pushed the image by the name in the
-/// reference; otherwise an empty text.
+/// Returns the name in the reference with the image's digest, `NAME@sha256:...`, if the engine has
+/// pulled or pushed the image by that name; otherwise an empty text.
 /// @param image the engine's description of the image
-std::string by_digest(const nlohmann::json& image, std::string_view reference);
+std::string pinned_reference(const nlohmann::json& image, std::string_view reference);
 
 }  // namespace pipeline::docker

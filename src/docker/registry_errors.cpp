@@ -12,19 +12,19 @@ namespace {
 
 struct RegistryHint {
   std::string_view text;    ///< Lower case.
-  std::string_view advice;  ///< REGISTRY is replaced by its host.
+  std::string_view advice;  ///< REGISTRY is replaced by the registry's host.
 };
 
-constexpr std::string_view no_platform =
+constexpr std::string_view wrong_platform =
     "the image is not made for this platform: set `platform`, or take another parent image";
-constexpr std::string_view no_tag =
+constexpr std::string_view unknown_tag =
     "the repository is there but has no such tag: check the part after the `:`";
 constexpr std::string_view log_in = "the registry requires a login: `docker login REGISTRY`";
-constexpr std::string_view too_late =
+constexpr std::string_view timed_out =
     "the engine cannot reach that host in time: check its network and proxy (`docker info`)";
-constexpr std::string_view no_way =
+constexpr std::string_view no_route =
     "the engine has no way to that host: check its network, a VPN, and its proxy (`docker info`)";
-constexpr std::string_view other_name =
+constexpr std::string_view wrong_name =
     "the registry's certificate is for another name: name the registry as its certificate does, or "
     "have REGISTRY put into it (subjectAltName)";
 
@@ -35,10 +35,10 @@ constexpr std::array registry_hints{
                  "the engine's configuration"},
     RegistryHint{"quota",
                  "your quota in the registry is used up: remove images there, or ask for more"},
-    RegistryHint{"no matching manifest for", no_platform},
-    RegistryHint{"no match for platform", no_platform},
-    RegistryHint{"manifest unknown", no_tag},
-    RegistryHint{"manifest for", no_tag},
+    RegistryHint{"no matching manifest for", wrong_platform},
+    RegistryHint{"no match for platform", wrong_platform},
+    RegistryHint{"manifest unknown", unknown_tag},
+    RegistryHint{"manifest for", unknown_tag},
     RegistryHint{"name unknown",
                  "the registry has no such repository: check its name; some (Amazon's, Google's) "
                  "want it to be created first"},
@@ -61,10 +61,10 @@ constexpr std::array registry_hints{
     RegistryHint{"certificate has expired or is not yet valid",
                  "the registry's certificate has expired, or the clock of the engine's machine is "
                  "wrong (`date`)"},
-    RegistryHint{"x509: certificate is valid for", other_name},
-    RegistryHint{"x509: certificate is not valid for", other_name},
-    RegistryHint{"x509: cannot validate certificate for", other_name},
-    RegistryHint{"x509: certificate relies on legacy common name", other_name},
+    RegistryHint{"x509: certificate is valid for", wrong_name},
+    RegistryHint{"x509: certificate is not valid for", wrong_name},
+    RegistryHint{"x509: cannot validate certificate for", wrong_name},
+    RegistryHint{"x509: certificate relies on legacy common name", wrong_name},
     RegistryHint{
         "server gave http response to https client",
         "the registry has no TLS: list it under `insecure-registries` in the engine's daemon.json"},
@@ -74,15 +74,15 @@ constexpr std::array registry_hints{
     RegistryHint{"server misbehaving",
                  "the engine cannot find that host: check the name, and the engine's own network "
                  "and proxy (`docker info`)"},
-    RegistryHint{"client.timeout exceeded", too_late},
-    RegistryHint{"i/o timeout", too_late},
-    RegistryHint{"tls handshake timeout", too_late},
+    RegistryHint{"client.timeout exceeded", timed_out},
+    RegistryHint{"i/o timeout", timed_out},
+    RegistryHint{"tls handshake timeout", timed_out},
     RegistryHint{"connect: connection refused",
                  "nothing listens there: check host and port, and that the registry runs"},
     RegistryHint{"unexpected http status: 5",
                  "the registry has an internal error: run again later"},
-    RegistryHint{"no route to host", no_way},
-    RegistryHint{"network is unreachable", no_way},
+    RegistryHint{"no route to host", no_route},
+    RegistryHint{"network is unreachable", no_route},
 };
 
 }  // namespace

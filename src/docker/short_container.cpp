@@ -50,7 +50,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     }
     co_await engine.start_container(id, cancel);
     if (on_line) following.emplace(executor, follow(engine, id, std::move(on_line), over));
-    output.code = co_await engine.wait_container(id, "not-running", {}, cancel);
+    output.exit_code = co_await engine.wait_container(id, "not-running", {}, cancel);
     // The container has ended: this reads all of its output, whatever follow() has seen.
     const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
       core::append_bounded(output.text, bytes, max_printed);
@@ -60,7 +60,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     error = std::current_exception();
   }
   over.stop(core::StopLevel::immediate);
-  if (following) co_await following->join();  // The exception of the output is ignored.
+  if (following) co_await following->join();  // An error of follow() is ignored.
   try {
     co_await engine.remove_container(id);
   } catch (const core::EnvironmentError& left) {

@@ -16,7 +16,7 @@ namespace pipeline::docker {
 
 struct ContainerOutput {
   std::string text;  ///< Both streams, the first 4 MiB.
-  int code = 0;
+  int exit_code = 0;
 };
 
 /// Runs the container to its end and removes it in any case. Throws EngineError.

@@ -67,8 +67,6 @@ SshTarget parse_ssh_url(const std::string& url) {
     target.socket = rest.substr(slash);
     if (target.socket == "/") target.socket.clear();
     rest = rest.substr(0, slash);
-    if (!target.socket.empty() && !is_word(target.socket, "/._-+@:"))
-      refuse(url, "the socket's path has characters that a shell could take apart");
   }
   if (const auto at = rest.rfind('@'); at != rest.npos) {
     target.user = rest.substr(0, at);
@@ -79,6 +77,8 @@ SshTarget parse_ssh_url(const std::string& url) {
     if (!is_word(target.user, "._-+\\"))
       refuse(url, "'" + target.user + "' cannot be a user's name");
   }
+  if (!target.socket.empty() && !is_word(target.socket, "/._-+@:"))
+    refuse(url, "the socket's path has characters that a shell could take apart");
   auto host = rest, port = std::string_view();
   bool has_port = false;
   if (rest.starts_with('[')) {
@@ -148,20 +148,21 @@ SshConnections::~SshConnections() {
 
 SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor) {
   forget_ended();
-  core::Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  core::Descriptor offered(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // The kernel chooses an abstract name, by which accept() recognises the connection.
   const sa_family_t family = AF_UNIX;
-  if (!ours || bind(ours.get(), reinterpret_cast<const sockaddr*>(&family), sizeof family) != 0)
+  if (!offered ||
+      bind(offered.get(), reinterpret_cast<const sockaddr*>(&family), sizeof family) != 0)
     throw core::system_error("cannot make a socket for ssh", errno);
-  offered_[name_of(ours.get(), getsockname)] = ++opened_;
+  offered_[name_of(offered.get(), getsockname)] = ++opened_;
   if (!listening_) listening_.emplace(executor, listener_.get());
-  wait();
-  return {std::move(ours), opened_};
+  wait_for_caller();
+  return {std::move(offered), opened_};
 }
 
-/// Waits for the next connection, while one is offered. The wait lasts as long as the caller takes
-/// to connect.
-void SshConnections::wait() {
+/// Waits on the event loop until a caller of offer() connects, and starts its process; ends when no
+/// offer is left.
+void SshConnections::wait_for_caller() {
   if (is_waiting_ || offered_.empty()) return;
   is_waiting_ = true;
   const auto readable = asio::posix::stream_descriptor::wait_read;
@@ -171,35 +172,35 @@ void SshConnections::wait() {
         is_waiting_ = false;
         if (failed) return;
         while (accept()) continue;
-        wait();
+        wait_for_caller();
       });
 }
 
 /// Returns false if no connection is left to accept.
 bool SshConnections::accept() {
-  const core::Descriptor theirs(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!theirs && errno != EAGAIN && errno != ECONNABORTED) {
+  const core::Descriptor accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted && errno != EAGAIN && errno != ECONNABORTED) {
     const auto error = std::make_exception_ptr(core::system_error("cannot accept for ssh", errno));
     for (const auto& [name, number] : std::exchange(offered_, {})) refused_[number] = error;
   }
-  if (!theirs) return false;
-  const auto offer = offered_.extract(name_of(theirs.get(), getpeername));
+  if (!accepted) return false;
+  const auto offer = offered_.extract(name_of(accepted.get(), getpeername));
   if (!offer) return true;
   try {
-    run(listening_->get_executor(), theirs, offer.mapped());
+    start_ssh(listening_->get_executor(), accepted, offer.mapped());
   } catch (...) {
     refused_[offer.mapped()] = std::current_exception();
   }
   return true;
 }
 
-void SshConnections::run(const asio::any_io_executor& executor, const core::Descriptor& theirs,
-                         int number) {
+void SshConnections::start_ssh(const asio::any_io_executor& executor,
+                               const core::Descriptor& accepted, int number) {
   core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
   if (!errors) throw core::system_error("cannot store the output of ssh", errno);
-  net::ChildCall call{command_, {}, theirs.get(), theirs.get(), errors.get()};
-  call.own_session =
-      true;  // A Ctrl-C does not end ssh: the engine is still needed for the clean-up.
+  net::ChildCall call{command_, {}, accepted.get(), accepted.get(), errors.get()};
+  // A Ctrl-C must not end ssh: the engine is still needed for the clean-up.
+  call.own_session = true;
   try {
     processes_.push_back({net::Child(executor, call), std::move(errors), number});
   } catch (const net::NotOnPath&) {

@@ -1,6 +1,6 @@
 /// @file
-/// Connections to an engine behind ssh://. Each is a ssh process that runs `docker system
-/// dial-stdio` on the remote machine, as with docker's own client.
+/// Connections to an engine behind ssh://. Each connection is an ssh process that runs `docker
+/// system dial-stdio` on the remote machine, as with docker's own client.
 #pragma once
 
 #include <exception>
@@ -66,9 +66,10 @@ class SshConnections {
     int number;
   };
   void forget_ended();
-  void wait();
+  void wait_for_caller();
   bool accept();
-  void run(const asio::any_io_executor& executor, const core::Descriptor& theirs, int number);
+  void start_ssh(const asio::any_io_executor& executor, const core::Descriptor& accepted,
+                 int number);
 
   std::vector<std::string> command_;
   core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
@@ -79,7 +80,7 @@ class SshConnections {
   std::map<std::string, int> offered_;  ///< Numbers of connections, by the name of their socket.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
-  int opened_ = 0;
+  int opened_ = 0;                             ///< Number of the last connection.
   std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< Observed by handlers of waits.
 };
 

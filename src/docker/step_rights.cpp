@@ -25,10 +25,11 @@ bool has(const json& host, const char* list, const std::function<bool(const std:
 void withhold_rights(json& host) {
   if (host.is_null()) host = json::object();
   if (host.value("Privileged", false)) return;
-  const auto is_answer = [](const std::string& word) {
+  const auto sets_privileges = [](const std::string& word) {
     return word.starts_with("no-new-privileges");
   };
-  if (!has(host, "SecurityOpt", is_answer)) host["SecurityOpt"].push_back("no-new-privileges");
+  if (!has(host, "SecurityOpt", sets_privileges))
+    host["SecurityOpt"].push_back("no-new-privileges");
   for (const std::string right : {"MKNOD", "SETFCAP"}) {
     const auto names_it = [&](std::string word) {
       std::ranges::transform(word, word.begin(),

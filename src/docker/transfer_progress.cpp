@@ -59,12 +59,12 @@ void TransferProgress::take(const nlohmann::json& message) {
 /// because the size of a waiting layer is not known yet.
 void TransferProgress::report_bytes(const std::string& status, const std::string& layer,
                                     std::uint64_t moved, std::uint64_t total) {
-  constexpr std::uint64_t least = 10'000'000;
+  constexpr std::uint64_t min_interval = 10'000'000;
   if (!on_line_ || (status != "Downloading" && status != "Pushing")) return;
   moved_[layer] = {moved, std::max(moved, total)};
   std::uint64_t all_moved = 0, all = 0;
   for (const auto& [name, bytes] : moved_) all_moved += bytes.first, all += bytes.second;
-  if (all_moved < reported_ + std::max(least, all / 10)) return;
+  if (all_moved < reported_ + std::max(min_interval, all / 10)) return;
   reported_ = all_moved;
   on_line_(status + " " + core::format_bytes(all_moved) + " of " + core::format_bytes(all));
 }

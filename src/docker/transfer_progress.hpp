@@ -42,7 +42,7 @@ class TransferProgress {
 
   std::string what_, registry_, error_;
   std::function<void(std::string_view)> on_line_;
-  std::map<std::string, std::uint64_t> sizes_;  ///< Sizes of the layers that are being pushed.
+  std::map<std::string, std::uint64_t> sizes_;  ///< Bytes of each layer, as far as reported.
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
       moved_;                   ///< Per layer: the bytes that were transferred, and all bytes.
   std::uint64_t reported_ = 0;  ///< Bytes in the last progress line.

@@ -144,14 +144,16 @@ constexpr std::array network_causes{
     Cause{"", "check that an engine listens there, and that this machine may reach it"},
 };
 
-std::string_view advice_for(std::string_view why, std::span<const Cause> causes) {
+/// Returns the advice of the first cause in the message; empty if there is none.
+std::string_view find_advice(std::string_view why, std::span<const Cause> causes) {
   for (const auto& [text, advice] : causes)
     if (why.find(text) != why.npos) return advice;
   return {};
 }
 
-/// Returns `me@host` with ssh's port option for `ssh://me@host:22/x`; `host` for `tcp://host:2376`.
-std::string host_of(const std::string& url) {
+/// Returns `-p 22 me@host`, as ssh's arguments, for `ssh://me@host:22/x`; `host` for
+/// `tcp://host:2376`.
+std::string host_arguments(const std::string& url) {
   auto host = url.substr(url.find("://") + 3);
   host = host.substr(0, host.find('/'));
   const auto at = host.find('@');
@@ -164,7 +166,7 @@ std::string host_of(const std::string& url) {
 }
 
 std::string filled(std::string_view advice, const Endpoint& endpoint) {
-  auto text = core::replaced(std::string(advice), "{host}", host_of(endpoint.url));
+  auto text = core::replaced(std::string(advice), "{host}", host_arguments(endpoint.url));
   return core::replaced(std::move(text), "{certificates}", endpoint.certificates);
 }
 
@@ -208,7 +210,7 @@ UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why) 
   if (has_scheme("ssh://")) {
     const auto line = last_line(why);
     reason = line.starts_with("ssh: ") ? line : "ssh: " + line;
-    advice.emplace_back(filled(advice_for(why, ssh_causes), endpoint));
+    advice.emplace_back(filled(find_advice(why, ssh_causes), endpoint));
   } else if (has_scheme("unix://")) {
     if (why.find("Permission denied") != why.npos) {
       advice.emplace_back(
@@ -221,8 +223,8 @@ UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why) 
         advice.emplace_back("there is a Podman: `export DOCKER_HOST=unix://" + podman + "`");
     }
   } else {
-    const auto found = endpoint.use_tls ? advice_for(why, tls_causes) : std::string_view();
-    advice.emplace_back(filled(found.empty() ? advice_for(why, network_causes) : found, endpoint));
+    const auto found = endpoint.use_tls ? find_advice(why, tls_causes) : std::string_view();
+    advice.emplace_back(filled(found.empty() ? find_advice(why, network_causes) : found, endpoint));
     if (const auto missing = missing_files(endpoint);
         found.find("{certificates}") != found.npos && !missing.empty())
       advice.emplace_back("there is no " + missing + " in " + endpoint.certificates +

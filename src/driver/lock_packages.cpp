@@ -64,7 +64,7 @@ async::Task<> lock_all(Session& session, RunObserver& observer) {
 }  // namespace
 
 void lock_packages(Session& session, RunObserver& observer) {
-  if (!session.lock().options().frozen) session.lock().merge_conflicts();
+  if (!session.lock().options().frozen) session.lock().accept_conflicts();
   session.pipeline();
   require_engine(session);
   observer.begin(session.workspace.loop());

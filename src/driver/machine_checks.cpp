@@ -190,16 +190,17 @@ class MachineChecks {
             const json& system) {
     const bool has_gpu = has_gpu_ && endpoint.is_of_this_machine();
     const docker::GpuAccess access(engine, system);
-    std::string ways;
-    for (const auto way : access.ways())
-      ways += (ways.empty() ? "" : ", else by ") + std::string(to_string(way));
+    std::string methods;
+    for (const auto method : access.methods())
+      methods += (methods.empty() ? "" : ", else by ") + std::string(to_string(method));
     if (!access.problem().empty()) {
       add("GPU toolkit", has_gpu ? CheckLevel::warn : CheckLevel::ok, access.problem());
-    } else if (access.certain()) {
+    } else if (access.is_certain()) {
       add("GPU toolkit", CheckLevel::ok,
-          "the engine gives GPUs by " + ways +
+          "the engine gives GPUs by " + methods +
               (has_gpu || !endpoint.is_of_this_machine() ? "" : "; this machine itself has none"));
-    } else if (std::ranges::find(access.ways(), docker::GpuWay::cdi) != access.ways().end()) {
+    } else if (std::ranges::find(access.methods(), docker::GpuMethod::cdi) !=
+               access.methods().end()) {
       add("GPU toolkit", has_gpu ? CheckLevel::warn : CheckLevel::ok,
           "the engine reads CDI specifications, but does not report whether one is NVIDIA's",
           {"`nvidia-ctk cdi list` on its machine lists the GPUs; if it lists none: sudo nvidia-ctk "
@@ -237,7 +238,7 @@ class MachineChecks {
     std::string found = core::counted(units.size(), "GPU") + " that can be used";
     if (!units.empty()) found += " (" + kinds_of(units) + ")";
     found += ", driver " + inventory.driver;
-    if (!inventory.narrowed.empty()) found += "; " + inventory.narrowed;
+    if (!inventory.hidden_notice.empty()) found += "; " + inventory.hidden_notice;
     add("GPUs", fixes.empty() ? CheckLevel::ok : CheckLevel::warn, std::move(found),
         std::move(fixes));
     settings::GpuRequest all;

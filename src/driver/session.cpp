@@ -140,7 +140,7 @@ void require_engine(Session& session) {
     only_builds |= traits.needs_engine && !traits.runs_on_engine;
     runs_steps |= traits.runs_on_engine;
   }
-  std::vector<docker::EngineAt> engines;
+  std::vector<docker::RunEngine> engines;
   if (only_builds) engines = docker::find_engines({});
   if (runs_steps)
     for (auto& each : docker::find_engines(workspace.options().connection))

@@ -45,9 +45,9 @@ std::string own_name(const Unit& unit) {
 /// Lists the machine's GPUs for an error, one line each.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
-  if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
+  if (!inventory.hidden_notice.empty()) lines.push_back(inventory.hidden_notice);
   for (const auto& unit : units)
-    lines.push_back((unit.place.empty() ? inventory.owner : unit.place) + " has " +
+    lines.push_back((unit.machine_name.empty() ? inventory.owner : unit.machine_name) + " has " +
                     unit.description());
   for (const auto& device : inventory.devices) {
     const auto name =
@@ -65,9 +65,9 @@ std::vector<std::string> listed(const Inventory& inventory, const std::vector<Un
 }
 
 /// Returns the unit that the user names, or why there is none.
-std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
-                                         const Inventory& inventory,
-                                         const std::vector<Unit>& units) {
+std::variant<const Unit*, Shortage> find_unit(const settings::GpuDevice& wanted,
+                                              const Inventory& inventory,
+                                              const std::vector<Unit>& units) {
   std::vector<const Unit*> found;
   for (const auto& unit : units) {
     const bool is_named = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
@@ -117,17 +117,23 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
 /// Returns why a machine has no unit that a step could use.
 Shortage no_gpu(const Inventory& inventory) {
   if (inventory.unavailable)
-    return Shortage{"no-gpu", "asks for GPUs, and " + inventory.unavailable->reason,
-                    inventory.unavailable->advice, "", true};
-  if (inventory.devices.empty() && !inventory.narrowed.empty())
-    return Shortage{"no-gpu",
-                    "asks for GPUs, and " + inventory.narrowed,
-                    {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
-                    "",
-                    true};
-  return Shortage{"no-gpu", "asks for GPUs, and " + owner_has(inventory) + " none that can be used",
-                  listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some",
-                  true};
+    return Shortage{.code = "no-gpu",
+                    .message = "asks for GPUs, and " + inventory.unavailable->reason,
+                    .notes = inventory.unavailable->advice,
+                    .suggestion = "",
+                    .of_machine = true};
+  if (inventory.devices.empty() && !inventory.hidden_notice.empty())
+    return Shortage{.code = "no-gpu",
+                    .message = "asks for GPUs, and " + inventory.hidden_notice,
+                    .notes = {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
+                    .suggestion = "",
+                    .of_machine = true};
+  return Shortage{
+      .code = "no-gpu",
+      .message = "asks for GPUs, and " + owner_has(inventory) + " none that can be used",
+      .notes = listed(inventory, {}),
+      .suggestion = "`accelerator: auto` takes GPUs only where there are some",
+      .of_machine = true};
 }
 
 /// Returns the units that the request names individually or as the first ones of the machine.
@@ -146,7 +152,7 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
   }
   Demand demand{.idle = request.auto_select};
   for (const auto& wanted : devices) {
-    auto found = find(wanted, inventory, units);
+    auto found = find_unit(wanted, inventory, units);
     if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
     const auto& unit = *std::get<const Unit*>(found);
     if (!meets(request, unit))
@@ -196,7 +202,9 @@ std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
 
 }  // namespace
 
-std::string Unit::name() const { return own_name(*this) + (place.empty() ? "" : " of " + place); }
+std::string Unit::name() const {
+  return own_name(*this) + (machine_name.empty() ? "" : " of " + machine_name);
+}
 
 std::string Unit::description() const {
   return own_name(*this) + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " +
@@ -216,7 +224,7 @@ std::vector<Unit> units_of(const Inventory& inventory) {
               .capability = device.capability,
               .mode = device.mode,
               .processes = device.processes};
-    if (!inventory.machines.empty()) unit.place = inventory.machines.at(device.machine);
+    if (!inventory.machines.empty()) unit.machine_name = inventory.machines.at(device.machine);
     if (!device.mig) units.push_back(unit);
     for (const auto& slice : device.slices) {
       unit.uuid = slice.uuid;

@@ -29,10 +29,10 @@ struct Unit {
   settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   std::vector<Process> processes;
-  std::string place = {};  ///< Name of its machine, where attempts run on several; else empty.
+  std::string machine_name = {};  ///< If attempts run on several machines; else empty.
 
   std::string name() const;  ///< `GPU 1`, `MIG device 0:2`, `GPU 1 of ssh://gpu2`.
-  /// `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0`.
+  /// `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0 (GPU-1f3a...)`.
   std::string description() const;
 };
 
@@ -45,7 +45,7 @@ struct Shortage {
   std::string message;
   std::vector<std::string> notes;
   std::string suggestion;
-  /// The machine has no driver or no GPU; the user's file can be correct.
+  /// The machine has no driver or no usable GPU; the user's file can be correct.
   bool of_machine = false;
 };
 

@@ -36,9 +36,9 @@ const tables::Architecture* architecture_of(const settings::ComputeCapability& c
   return best;
 }
 
-class Check {
+class CompatibilityCheck {
  public:
-  Check(const CudaFacts& facts, const GpuHost& host) : facts_(facts), host_(host) {}
+  CompatibilityCheck(const CudaFacts& facts, const GpuHost& host) : facts_(facts), host_(host) {}
 
   std::vector<Finding> run() {
     check_missing();
@@ -269,7 +269,7 @@ std::string runnable_cuda(const GpuHost& host) {
 }
 
 std::vector<Finding> check_compatibility(const CudaFacts& facts, const GpuHost& host) {
-  return Check(facts, host).run();
+  return CompatibilityCheck(facts, host).run();
 }
 
 }  // namespace pipeline::gpu

@@ -73,14 +73,13 @@ std::optional<TaskShortage> shortage_of(const std::vector<TaskContainer>& task,
   for (const auto i : group.members)
     notes.push_back("'" + task[i].name + "' asks for " + core::counted(task[i].gpus, "GPU"));
   for (const auto& unit : units) notes.push_back(owner + " has " + unit.description());
-  return TaskShortage{
-      group.members.back(),
-      {"too-many-gpus",
-       "the containers " + names_of(task, group) + " run at the same time and ask for " +
-           core::counted(group.gpus, "GPU") + " together, and " + owner + " has " +
-           std::to_string(units.size()),
-       std::move(notes), "let one wait for the other's end: `dependsOn` with the condition SUCCESS",
-       false}};
+  return TaskShortage{group.members.back(),
+                      {"too-many-gpus",
+                       "the containers " + names_of(task, group) +
+                           " run at the same time and ask for " + core::counted(group.gpus, "GPU") +
+                           " together, and " + owner + " has " + std::to_string(units.size()),
+                       std::move(notes),
+                       "let one wait for the other's end: `dependsOn` with the condition SUCCESS"}};
 }
 
 }  // namespace pipeline::gpu

@@ -9,14 +9,14 @@
 namespace pipeline::gpu {
 namespace {
 
-/// A row matches a text that contains both parts. `{}` in the cause is replaced by the text after
-/// `capture`, up to a blank, comma or line end.
+/// An error and its explanation. A row matches a text that contains both parts. `{}` in the cause
+/// is replaced by the text after `capture`, up to a blank, comma or line end.
 struct Row {
   std::string_view part, also;  ///< Lower case; `also` may be empty.
   std::string_view cause;
   std::array<std::string_view, 3> advice;
   std::string_view capture = {};
-  bool passing = false;
+  bool is_transient = false;  ///< See GpuTrouble.
 };
 
 constexpr std::string_view install_toolkit =
@@ -69,7 +69,8 @@ constexpr Row lost_access{
     {},
     true};
 
-/// The first match is used: specific texts come before general ones.
+/// Errors of engines, NVIDIA's toolkit and nvidia-smi. The first match is used: specific texts come
+/// before general ones.
 constexpr std::array refusals{
     Row{"could not select device driver \"cdi\"",
         "",
@@ -216,7 +217,8 @@ constexpr std::array refusals{
     Row{"failed to initialize nvml", "", "nvidia-smi cannot talk to the driver", {driver_first}},
 };
 
-constexpr std::array complaints{
+/// Errors that a step's program prints. The first match is used.
+constexpr std::array program_errors{
     lost_access,
     Row{"cuda driver version is insufficient",
         "",
@@ -269,6 +271,7 @@ constexpr std::array complaints{
         see_gpus},
 };
 
+/// Errors of a program that looks for a GPU in a step without one.
 constexpr std::array signs_of_no_gpu{
     "no cuda-capable device is detected", "no cuda gpus are available",
     "found no nvidia driver on your system", "libcuda.so.1: cannot open shared object",
@@ -291,7 +294,7 @@ std::optional<GpuTrouble> look_up(const std::array<Row, size>& rows, std::string
                                   const std::string& lowered) {
   for (const auto& row : rows) {
     if (lowered.find(row.part) == lowered.npos || lowered.find(row.also) == lowered.npos) continue;
-    GpuTrouble trouble{std::string(row.cause), {}, row.passing};
+    GpuTrouble trouble{std::string(row.cause), {}, row.is_transient};
     if (const auto placeholder = trouble.cause.find("{}"); placeholder != std::string::npos)
       trouble.cause.replace(placeholder, 2, captured(text, lowered, row.capture));
     for (const auto advice : row.advice)
@@ -309,7 +312,7 @@ std::optional<GpuTrouble> gpu_trouble(std::string_view text) {
 
 std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus) {
   const auto lowered = core::lower(log);
-  if (has_gpus) return look_up(complaints, log, lowered);
+  if (has_gpus) return look_up(program_errors, log, lowered);
   if (std::none_of(signs_of_no_gpu.begin(), signs_of_no_gpu.end(),
                    [&](std::string_view sign) { return lowered.find(sign) != lowered.npos; }))
     return std::nullopt;

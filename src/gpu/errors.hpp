@@ -12,11 +12,11 @@ namespace pipeline::gpu {
 struct GpuTrouble {
   std::string cause;                ///< Begins in lower case, ends without a full stop.
   std::vector<std::string> advice;  ///< Remedies, likeliest first.
-  bool passing = false;             ///< The next attempt can succeed, with another GPU or later.
+  bool is_transient = false;        ///< The next attempt can succeed, with another GPU or later.
 };
 
 /// Explains an engine's refusal to create or start a container, or a failure of nvidia-smi; returns
-/// nothing if it is not about GPUs.
+/// nothing for a text that is not about GPUs.
 std::optional<GpuTrouble> gpu_trouble(std::string_view text);
 
 /// Explains the output of a program that cannot use its GPU; returns nothing for any other output.

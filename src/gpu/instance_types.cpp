@@ -14,11 +14,11 @@
 namespace pipeline::gpu {
 namespace {
 
-/// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others
-/// from EC2's DescribeInstanceTypes as listed by Karpenter's reference
-/// (github.com/aws/karpenter-provider-aws, website/.../reference/instance-types.md, August 2026).
-/// Compute capabilities: developer.nvidia.com/cuda-gpus. Not included: g6f and gr6f, which have a
-/// fraction of a GPU.
+/// The columns are the members of InstanceType. Sources: p2, p3 and g3 from Amazon ECS's guide
+/// ("Working with GPUs on Amazon ECS"), the others from EC2's DescribeInstanceTypes as listed by
+/// Karpenter's reference (github.com/aws/karpenter-provider-aws,
+/// website/.../reference/instance-types.md, August 2026). Compute capabilities:
+/// developer.nvidia.com/cuda-gpus. Not included: g6f and gr6f, which have a fraction of a GPU.
 constexpr std::array instance_table{
     InstanceType{"g3.4xlarge", 1, "M60", 8192, {5, 2}, 16, 124928, "x86_64"},
     InstanceType{"g3.8xlarge", 2, "M60", 8192, {5, 2}, 32, 249856, "x86_64"},
@@ -109,7 +109,7 @@ std::string full_name(const InstanceType& type) {
 }
 
 /// Formats `8` or `4.5`.
-std::string number(double value) {
+std::string format_number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
@@ -163,7 +163,7 @@ std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& ne
   lack(type.memory < in_mebibytes(needs.memory),
        "it has " + size_of(type.memory) + " of memory, not " + core::format_bytes(needs.memory));
   lack(type.vcpus < needs.cpus,
-       "it has " + core::counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
+       "it has " + core::counted(type.vcpus, "vCPU") + ", not " + format_number(needs.cpus));
   lack(!needs.architecture.empty() && needs.architecture != type.architecture,
        std::string("its processor is ") + type.architecture);
   return reasons;

@@ -27,8 +27,8 @@ const std::vector<std::string>& install_advice() {
   return advice;
 }
 
-/// Fills name and user of a process from /proc, as far as they are visible here.
-void describe(Process& process) {
+/// Fills in the name and user of a process from /proc, as far as they are visible here.
+void fill_in(Process& process) {
   const auto folder = "/proc/" + std::to_string(process.pid);
   try {
     process.name = core::read_file(folder + "/comm");
@@ -109,7 +109,7 @@ struct Machine::Nvml {
         Process process{.pid = entries[i].pid,
                         .memory = entries[i].memory == memory_unknown ? 0 : entries[i].memory,
                         .graphics = graphics};
-        describe(process);
+        fill_in(process);
         found.push_back(std::move(process));
       }
       return;
@@ -187,10 +187,10 @@ struct Machine::Nvml {
     device.model = text("nvmlDeviceGetName", handle);
     device.memory = memory(handle, &device.memory_used);
     device.load = share(handle);
-    PciInfo place{};
+    PciInfo pci{};
     if (auto* function = find<Return(Handle, PciInfo*)>({"nvmlDeviceGetPciInfo_v3"});
-        function && function(handle, &place) == success)
-      device.bus_id = place.bus_id;
+        function && function(handle, &pci) == success)
+      device.bus_id = pci.bus_id;
     int major = 0, minor = 0;
     if (auto* function = find<Return(Handle, int*, int*)>({"nvmlDeviceGetCudaComputeCapability"});
         function && function(handle, &major, &minor) == success)
@@ -212,10 +212,10 @@ struct Machine::Nvml {
 };
 
 Machine::Machine() {
-  const char* own = std::getenv("PIPE_NVML");
+  const char* replacement = std::getenv("PIPE_NVML");
   void* library = nullptr;
-  if (own && *own) {
-    library = ::dlopen(own, RTLD_LAZY | RTLD_LOCAL);
+  if (replacement && *replacement) {
+    library = ::dlopen(replacement, RTLD_LAZY | RTLD_LOCAL);
     if (!library)
       unavailable_ =
           Unavailable{std::string("cannot load the library that PIPE_NVML names: ") + ::dlerror(),
@@ -240,27 +240,27 @@ Machine::Machine() {
     nvml_ = std::move(nvml);
     return;
   }
-  const auto words = "NVIDIA's driver does not answer: " + nvml->error_text(code);
+  const auto reason = "NVIDIA's driver does not answer: " + nvml->error_text(code);
   switch (code) {
     case driver_not_loaded:
       unavailable_ =
-          Unavailable{words,
+          Unavailable{reason,
                       {"load it: modprobe nvidia; if that fails, `dmesg | grep -i nvrm` says why",
                        "after an update of the kernel the driver's module must be rebuilt "
                        "(dkms), or the machine restarted"}};
       break;
     case version_mismatch:
       unavailable_ = Unavailable{
-          words,
+          reason,
           {"the driver was updated and the kernel still runs the old one: restart the machine"}};
       break;
     case no_permission:
-      unavailable_ = Unavailable{words,
+      unavailable_ = Unavailable{reason,
                                  {"your user may not open /dev/nvidiactl: ask to be put into the "
                                   "group that owns it (often `video`)"}};
       break;
     default:
-      unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may say more"}};
+      unavailable_ = Unavailable{reason, {"`nvidia-smi` and `dmesg | grep -i nvrm` may say more"}};
   }
 }
 

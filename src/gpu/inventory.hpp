@@ -23,8 +23,8 @@ std::string_view to_string(ComputeMode mode);
 /// A process that uses a GPU. From inside a container its name and user can be unknown.
 struct Process {
   std::int64_t pid = 0;
-  Bytes memory = 0;  ///< Memory used on the GPU; 0 if unknown.
-  bool graphics = false;
+  Bytes memory = 0;       ///< Memory used on the GPU; 0 if unknown.
+  bool graphics = false;  ///< The process draws on the GPU (NVML's graphics processes).
   std::string name, user;
 };
 
@@ -37,12 +37,13 @@ struct Slice {
   std::vector<Process> processes;
 };
 
+/// A GPU.
 struct Device {
-  unsigned machine = 0;  ///< Number of its machine, where attempts run on several.
+  unsigned machine = 0;  ///< Number of its machine, if attempts run on several machines.
   unsigned index = 0;    ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
-  std::optional<double> load;  ///< Share of the last moments in which it computed, 0 to 1.
+  std::optional<double> load;  ///< Share of the last second in which it computed, 0 to 1.
   settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   bool mig = false;  ///< The GPU is divided; only its slices can be used.
@@ -58,15 +59,18 @@ struct Unavailable {
   std::vector<std::string> advice;
 };
 
+/// The GPUs of a machine, or of the machines on which a run's attempts run.
 struct Inventory {
   std::string driver;  ///< For example `535.183.01`.
   std::string cuda;    ///< The newest CUDA that the driver supports, such as `12.2`.
   std::vector<Device> devices;
-  std::string narrowed;  ///< A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
+  /// A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
+  std::string hidden_notice;
   std::optional<Unavailable> unavailable;
-  /// Names of the machines by Device::machine, where attempts run on several; else empty.
+  /// Names of the machines by Device::machine, if attempts run on several machines; else empty.
   std::vector<std::string> machines = {};
-  /// The machine for messages, where attempts run on one: `the engine's machine` for another one.
+  /// Name of the machine for messages, if attempts run on one machine: `this machine`, or `the
+  /// engine's machine`.
   std::string owner = "this machine";
 };
 

@@ -189,7 +189,7 @@ std::string to_string(const HolderInfo& holder) {
   return step_text + " (pid " + std::to_string(holder.pid) + user + ")";
 }
 
-fs::path LockFolder::place() {
+fs::path LockFolder::default_path() {
   if (const char* own = std::getenv("PIPE_GPU_LOCKS"); own && *own) return own;
   return fs::path(is_for_all("/run/lock") ? "/run/lock" : "/tmp") / "pipe-gpus";
 }
@@ -223,7 +223,7 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
 }
 
 std::optional<LockFolder> LockFolder::existing() {
-  const auto folder = place();
+  const auto folder = default_path();
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0) return std::nullopt;
   return std::optional<LockFolder>(std::in_place, folder);

@@ -7,6 +7,7 @@
 ///   driver-N  locked while the driver that wrote its token into it is alive
 ///   <UUID>    locked while the GPU is held by a driver, and once more (fcntl) while it is held by
 ///             the processes that inherit that descriptor; contains the holder, as JSON
+///   limit-NAME-N  locked while a driver holds unit N of a named limit
 ///
 /// A file is created once and never removed, because in a sticky folder only its owner could remove
 /// it. Closing a file that was open for writing wakes the processes that watch the folder.
@@ -52,13 +53,13 @@ class LockFolder {
  public:
   /// Returns $PIPE_GPU_LOCKS, else /run/lock/pipe-gpus if every user may write in /run/lock, else
   /// /tmp/pipe-gpus: the same folder for every user.
-  static std::filesystem::path place();
+  static std::filesystem::path default_path();
 
   /// Creates the folder if it is missing. Throws EnvironmentError if it cannot be used, or if it is
   /// not writable by everyone with the sticky bit set.
-  explicit LockFolder(std::filesystem::path folder = place());
+  explicit LockFolder(std::filesystem::path folder = default_path());
 
-  /// Returns the folder if a driver has already created it.
+  /// Returns the folder at the default path if a driver has already created it.
   static std::optional<LockFolder> existing();
 
   /// Access to the queue and to the holders, while this driver has the mutex.

@@ -10,8 +10,7 @@ using Return = int;
 using Handle = struct Opaque*;
 
 constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient_size = 7,
-                 driver_not_loaded = 9, library_not_found = 12, function_not_found = 13,
-                 version_mismatch = 18;
+                 driver_not_loaded = 9, function_not_found = 13, version_mismatch = 18;
 
 struct Memory {
   unsigned long long total, free, used;  // Memory that the driver reserves counts as used.

@@ -7,7 +7,8 @@
 namespace pipeline::gpu {
 namespace {
 
-constexpr std::size_t max_program = 4096, max_group_depth = 50;
+constexpr std::size_t max_program = 4096;  // Instructions.
+constexpr std::size_t max_group_depth = 50, max_quantifiers = 50;
 constexpr unsigned max_repetitions = 255;
 
 }  // namespace
@@ -218,7 +219,7 @@ class PatternCompiler {
       } else {
         return atom;
       }
-      if (count >= max_group_depth) fail("too many repetitions one after another");
+      if (count >= max_quantifiers) fail("too many repetitions one after another");
       take('?');  // A lazy quantifier; the same as a greedy one where the whole text is matched.
       atom = repeated(atom, minimum.value_or(0), maximum);
     }

@@ -307,7 +307,7 @@ class Parser {
   std::optional<PlacementError> error_;
 };
 
-std::optional<double> number(const std::string& text) {
+std::optional<double> parse_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -316,7 +316,7 @@ std::optional<double> number(const std::string& text) {
 
 /// Returns a number less than, equal to or greater than zero.
 int compare(const std::string& a, const std::string& b) {
-  const auto x = number(a), y = number(b);
+  const auto x = parse_number(a), y = parse_number(b);
   if (x && y) return *x < *y ? -1 : *x > *y ? 1 : 0;
   return a.compare(b);
 }

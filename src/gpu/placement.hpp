@@ -21,6 +21,7 @@
 
 namespace pipeline::gpu {
 
+/// An expression: a comparison, or a combination of expressions.
 struct Placement {
   enum class Kind { comparison, all_of, any_of, negation };
   enum class Operator {
@@ -51,6 +52,7 @@ struct Placement {
   std::string text;  ///< The expression as the user wrote it.
 };
 
+/// An error in an expression, at an offset in its text.
 struct PlacementError : TextError {
   std::string suggestion;
 };

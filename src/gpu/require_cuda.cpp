@@ -61,7 +61,7 @@ RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto wanted = Version::parse(condition->value);
   if (!wanted) return RequireVerdict::Kind::malformed;
   if (!known) return RequireVerdict::Kind::unknown;
-  // `driver>=470` compares only as many parts as are written: 470.57.02 counts as 470.
+  // `driver=470` compares only the parts that are written: 470.57.02 counts as 470.
   const Version comparable = known->first(std::max<std::size_t>(wanted->parts.size(), 1));
   return compare(condition->op,
                  (condition->op == "=" || condition->op == "==" || condition->op == "!=")

@@ -24,6 +24,7 @@ struct DriverFacts {
   std::optional<settings::ComputeCapability> capability;
 };
 
+/// Whether requirements hold; `unknown` if that depends on a fact that is not known.
 struct RequireVerdict {
   enum class Kind { satisfied, unsatisfied, unknown, malformed };
   Kind kind = Kind::satisfied;

@@ -20,9 +20,10 @@ Reservations read_reservations(const std::vector<Unit>& units) {
     return found;
   }
   throw core::EnvironmentError(
-      "the GPU reservations in " + LockFolder::place().string() + " have been locked for 2 seconds",
+      "the GPU reservations in " + LockFolder::default_path().string() +
+          " have been locked for 2 seconds",
       {"a `pipe` that was stopped (Ctrl-Z, SIGSTOP) may hold them: `fuser -v " +
-       (LockFolder::place() / "mutex").string() + "` names it"});
+       (LockFolder::default_path() / "mutex").string() + "` names it"});
 }
 
 }  // namespace pipeline::gpu

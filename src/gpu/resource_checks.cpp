@@ -10,7 +10,8 @@ namespace pipeline::gpu {
 namespace {
 
 /// Returns the value that the keys lead to, one map in the other; null if there is none.
-const core::Value* find(const core::Value& map, std::initializer_list<std::string_view> keys) {
+const core::Value* find_value(const core::Value& map,
+                              std::initializer_list<std::string_view> keys) {
   const core::Value* value = &map;
   for (const auto key : keys)
     if (!(value = value->find(key))) return nullptr;
@@ -56,7 +57,7 @@ unsigned gpus_of(const settings::GpuRequest& request) {
 }  // namespace
 
 void check_placement(const core::Value& settings, settings::Diagnostics& diagnostics) {
-  const core::Value* constraints = find(settings, {"resources", "placement_constraints"});
+  const core::Value* constraints = find_value(settings, {"resources", "placement_constraints"});
   if (!constraints) return;
   for (const core::Value& item : constraints->items) {
     if (const core::Value* expression = item.find("expression"))
@@ -73,8 +74,8 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   std::vector<settings::GpuProblem> problems;
   const settings::GpuRequest request = settings::gpu_request(resources, problems);
   if (!problems.empty()) return;  // The errors have been reported already.
-  const core::Value* own = find(step, {"settings", "resources", "instance_type"});
-  const core::Span place = own ? own->span : step_name;
+  const core::Value* own = find_value(step, {"settings", "resources", "instance_type"});
+  const core::Span span = own ? own->span : step_name;
   const InstanceNeeds needs{
       .gpus = gpus_of(request),
       .gpu_class = request.model.value_or(""),
@@ -88,7 +89,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
     // The table has only types with GPUs; other types are accepted if no GPU is requested.
     if (needs.gpus > 0 || is_gpu_family(name))
       settings::report(diagnostics, "unknown-instance-type",
-                       "there is no instance type '" + name + "' with GPUs", place,
+                       "there is no instance type '" + name + "' with GPUs", span,
                        {"`pipe instances` lists them"}, similar_instance_type(name));
     return;
   }
@@ -103,7 +104,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   std::string suggestion = fitting.empty()
                                ? "no instance type satisfies all of that"
                                : std::string("the smallest that fits: ") + fitting.front().name;
-  settings::report(diagnostics, "instance-too-small", std::move(message), place, {},
+  settings::report(diagnostics, "instance-too-small", std::move(message), span, {},
                    std::move(suggestion));
 }
 

@@ -19,7 +19,7 @@ std::vector<std::string_view> columns_of(std::string_view line) {
 
 /// Returns 0 for a text that is not a number, such as `[N/A]`.
 template <class Number = std::uint64_t>
-Number number(std::string_view text) {
+Number number_or_zero(std::string_view text) {
   Number value{};
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -37,12 +37,12 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 /// from driver 470 on, compute_cap.
 void read_device(const std::vector<std::string_view>& row, Inventory& inventory) {
   Device device;
-  device.index = number<unsigned>(row[0]);
+  device.index = number_or_zero<unsigned>(row[0]);
   device.uuid = row[1];
   device.model = row[2];
   device.bus_id = row[3];
-  device.memory = number(row[4]) * 1_MiB;
-  device.memory_used = number(row[5]) * 1_MiB;
+  device.memory = number_or_zero(row[4]) * 1_MiB;
+  device.memory_used = number_or_zero(row[5]) * 1_MiB;
   inventory.driver = row[6];
   device.mode = row[7].starts_with("Exclusive") ? ComputeMode::exclusive
                 : row[7] == "Prohibited"        ? ComputeMode::prohibited
@@ -56,7 +56,7 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
 
 /// Returns the index of the first device with this UUID. An index stays valid when further devices
 /// are read; a pointer would not.
-std::optional<std::size_t> find(const Inventory& inventory, std::string_view uuid) {
+std::optional<std::size_t> find_device(const Inventory& inventory, std::string_view uuid) {
   const auto& devices = inventory.devices;
   const auto found = std::ranges::find(devices, uuid, &Device::uuid);
   if (found == devices.end()) return std::nullopt;
@@ -67,11 +67,11 @@ std::optional<std::size_t> find(const Inventory& inventory, std::string_view uui
 void read_slice(std::string_view line, Device& device) {
   Slice slice;
   slice.uuid = between(line, "(UUID: ", ")");
-  slice.index = number<unsigned>(between(line, "Device ", ":"));
+  slice.index = number_or_zero<unsigned>(between(line, "Device ", ":"));
   slice.profile = between(line, "MIG ", " ");
   // The memory is behind the last dot: of `1c.3g.20gb`, a compute instance, it is 20.
   const std::string_view profile = slice.profile;
-  slice.memory = number(profile.substr(profile.rfind('.') + 1)) << 30;
+  slice.memory = number_or_zero(profile.substr(profile.rfind('.') + 1)) << 30;
   device.slices.push_back(std::move(slice));
   // The MIG mode was asked before the slices, and may have changed since: a GPU with slices is
   // divided.
@@ -101,14 +101,14 @@ Inventory read_smi(std::string_view printed) {
     if (columns.size() >= 9 && columns[1].starts_with("GPU-")) {
       read_device(columns, inventory);
     } else if (columns.size() == 3 && columns[0].starts_with("GPU-")) {
-      if (const auto at = find(inventory, columns[0])) {
+      if (const auto at = find_device(inventory, columns[0])) {
         Process process;
-        process.pid = number<std::int64_t>(columns[1]);
-        process.memory = number(columns[2]) * 1_MiB;
+        process.pid = number_or_zero<std::int64_t>(columns[1]);
+        process.memory = number_or_zero(columns[2]) * 1_MiB;
         inventory.devices[*at].processes.push_back(process);
       }
     } else if (line.starts_with("GPU ")) {
-      listed = find(inventory, between(line, "(UUID: ", ")"));
+      listed = find_device(inventory, between(line, "(UUID: ", ")"));
     } else if (line.starts_with("MIG ") && listed) {
       read_slice(line, inventory.devices[*listed]);
     } else if (const auto version = between(line, "CUDA Version: ", " "); !version.empty()) {

@@ -20,7 +20,7 @@ namespace {
 
 /// Returns true if the image that is built for the step may get CUDA in a way that is not
 /// inspected.
-bool brings_unknown(const DockerSettings& docker) {
+bool may_bring_cuda(const DockerSettings& docker) {
   if (docker.dockerfile || docker.pyproject_path || docker.local_project_install_command ||
       docker.replicate_local_python_environment.value_or(false))
     return true;
@@ -55,7 +55,7 @@ CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   if (!docker.skip_build.value_or(false)) {
     facts.wheels =
         wheels_of(docker.requirements.items(), docker.python_package_installer_args, is_x86);
-    facts.may_bring_cuda = brings_unknown(docker);
+    facts.may_bring_cuda = may_bring_cuda(docker);
   }
   if (!context.in_images || docker.dockerfile) return facts;
   facts.image = docker.parent_image.value_or(std::string(settings::default_parent_image));
@@ -110,7 +110,7 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
 std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& steps,
                                           const StepCheckContext& context) {
   model::Findings found;
-  const auto tell = [&](const Finding& finding, const StepSpec* step) {
+  const auto report = [&](const Finding& finding, const StepSpec* step) {
     found.add({&step, 1},
               {finding.code, finding.message, {}, {}, finding.advice, finding.severity});
   };
@@ -120,7 +120,7 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
     const ResourceSettings& resources = step->settings->resources;
     if (context.attributes &&
         (!resources.placement_constraints.items().empty() || resources.instance_type))
-      for (const Finding& finding : unplaced(*step, context)) tell(finding, step);
+      for (const Finding& finding : unplaced(*step, context)) report(finding, step);
     const settings::GpuRequest request = settings::gpu_request(resources);
     if (!request.wanted()) continue;
     const auto [findings, is_new] =
@@ -130,7 +130,7 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
       const bool does_without = request.if_present && context.gpus && host.capabilities.empty();
       if (!does_without) findings->second = check_compatibility(facts_of(*step, context), host);
     }
-    for (const Finding& finding : findings->second) tell(finding, step);
+    for (const Finding& finding : findings->second) report(finding, step);
   }
   return found.all();
 }

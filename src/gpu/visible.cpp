@@ -58,7 +58,7 @@ void remove_hidden(std::string_view visible, Inventory& inventory) {
   });
   if (inventory.devices.size() == all) return;
   const auto left = inventory.devices.size();
-  inventory.narrowed =
+  inventory.hidden_notice =
       (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides "
                        : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
       (left == 0 ? "all of this machine's " + core::counted(all, "GPU")
@@ -68,9 +68,9 @@ void remove_hidden(std::string_view visible, Inventory& inventory) {
 void remove_hidden_by_environment(Inventory& inventory) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible) remove_hidden(visible, inventory);
-  if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.narrowed.empty())
-    inventory.narrowed += std::string("; this run was started by the step '") + step +
-                          "', and can use only the GPUs of that step";
+  if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.hidden_notice.empty())
+    inventory.hidden_notice += std::string("; this run was started by the step '") + step +
+                               "', and can use only the GPUs of that step";
 }
 
 }  // namespace pipeline::gpu

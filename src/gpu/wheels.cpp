@@ -35,7 +35,7 @@ std::optional<Variant> variant_of(std::string_view word, std::string because) {
   }
   if (number.size() == 2)
     return Variant{"cuda",
-                   number >= "80"
+                   number >= "80"  // 8.0 is the oldest version in the tables.
                        ? Version{{unsigned(number[0] - '0'), unsigned(number[1] - '0')}, {}}
                        : Version{{unsigned(std::stoi(number))}, {}},
                    std::move(because)};
@@ -97,8 +97,8 @@ bool excludes_linux(std::string_view marker) {
 /// Returns the requirement in a line; nothing for a requirement that is not for Linux.
 std::optional<Requirement> parse_requirement(const std::string& line) {
   Requirement requirement;
-  requirement.text = line;
-  std::string_view text = line;
+  requirement.text = core::trimmed(std::string_view(line).substr(0, line.find(" --")));  // --hash.
+  std::string_view text = requirement.text;
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
     if (excludes_linux(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
@@ -152,12 +152,14 @@ std::optional<Version> default_cuda(std::string_view package,
 }
 
 /// Classifies single requirements.
-class Reader {
+class Classifier {
  public:
   /// @param index the variant that the package index has, if its address names one
-  Reader(std::optional<Variant> index, bool is_x86) : index_(std::move(index)), is_x86_(is_x86) {}
+  Classifier(std::optional<Variant> index, bool is_x86)
+      : index_(std::move(index)), is_x86_(is_x86) {}
 
-  std::optional<Wheel> read(const Requirement& requirement) const {
+  /// Returns nothing for a package without a known relation to CUDA.
+  std::optional<Wheel> classify(const Requirement& requirement) const {
     const std::string& package = requirement.package;
     Wheel wheel{Wheel::Kind::carries, package, requirement.text, requirement.version, {}, "", ""};
     if (package == "torch" || is_any(tables::need_torch, package))
@@ -289,10 +291,10 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
       parsed.push_back(std::move(*requirement));
     }
   }
-  const Reader reader(std::move(index), is_x86);
+  const Classifier classifier(std::move(index), is_x86);
   std::vector<Wheel> wheels;
   for (const auto& requirement : parsed)
-    if (auto wheel = reader.read(requirement)) wheels.push_back(std::move(*wheel));
+    if (auto wheel = classifier.classify(requirement)) wheels.push_back(std::move(*wheel));
   // torch itself is more specific than a package that depends on it. A package that another package
   // of the list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
   const auto has_wheel = [&](auto accepts) {

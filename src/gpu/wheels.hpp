@@ -24,7 +24,7 @@ struct Wheel {
   };
   Kind kind;
   std::string package;             ///< Normalized name, such as `torch`.
-  std::string requirement;         ///< The requirement as the user wrote it.
+  std::string requirement;         ///< The requirement as the user wrote it, without `--hash`.
   std::optional<Version> version;  ///< Set only if exactly one version is asked for.
   std::optional<Version> cuda;     ///< The version that the wheel was built for, if known.
   std::string because;  ///< Origin of `cuda` or `cpu`: `+cpu`, `the index .../whl/cu118`, ...

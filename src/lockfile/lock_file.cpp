@@ -140,7 +140,7 @@ void LockFile::read() {
   try {
     text_ = text_of(path_);
     if (text_.empty()) return;
-    if (!merges_ || !read_sides()) {
+    if (!accepts_conflicts_ || !read_sides()) {
       auto content = parse(text_, path_.string());
       environments_ = std::move(content.environments);
       for (auto& data : content.data) data_[data.address] = std::move(data);
@@ -409,7 +409,7 @@ void LockFile::remove_unused() {
     else
       core::write_file_atomically(path_, text_, core::Durability::power);
     is_written_ = true;
-  } catch (const std::exception&) {  // put() has reported a read-only folder.
+  } catch (const std::exception&) {  // The entries stay; put() reports a folder that is read-only.
   }
 }
 

@@ -50,7 +50,7 @@ struct LockChange {
 
 class LockFile {
  public:
-  /// @param path the file; it need not exist
+  /// @param path the file, which need not exist
   explicit LockFile(std::filesystem::path path, LockOptions options = {});
 
   const std::filesystem::path& path() const { return path_; }
@@ -59,7 +59,7 @@ class LockFile {
   /// Accepts a file with git's conflict markers from now on. Environments that are equal in both
   /// versions are kept; others are resolved again and prefer the packages of both, those of the
   /// first version where they differ.
-  void merge_conflicts() { merges_ = true; }
+  void accept_conflicts() { accepts_conflicts_ = true; }
   /// Returns true if the file had two versions.
   bool had_conflict() const { return had_conflict_; }
 
@@ -88,19 +88,19 @@ class LockFile {
   std::string put_data(std::vector<LockedData> data);
 
   /// Removes environments and data that were not asked for, and writes the file if any were
-  /// removed. With LockOptions::dry_run or LockOptions::frozen, it only finds them. Call it once
-  /// all steps of the pipeline have been looked up.
+  /// removed. With LockOptions::dry_run or LockOptions::frozen, only finds them. Called once all
+  /// steps of the pipeline have been looked up.
   void remove_unused();
-  /// Says that the packages of a step are not known: it may use any environment, so that
-  /// remove_unused() keeps them all.
-  void leave_unknown() { has_unknown_ = true; }
+  /// Makes remove_unused() keep all environments, because the packages of a step are not known: the
+  /// step may use any environment.
+  void keep_all_environments() { has_unknown_ = true; }
   /// Returns a line for each entry that remove_unused() has found: `- python:3.11: idna, six`.
   const std::vector<std::string>& unused() const { return unused_; }
-  /// Throws InputError if LockOptions::frozen is set and remove_unused() has found any.
+  /// Throws InputError if LockOptions::frozen is set and remove_unused() has found unused entries.
   void refuse_unused() const;
 
   /// Returns an error for a name to be upgraded that no package of the file, old or new, and no
-  /// data has. Call it once all requests were resolved.
+  /// data has. Called once all requests were resolved.
   std::optional<core::Diagnostic> unknown_upgrade() const;
 
   /// Returns true if this object has changed the file.
@@ -130,7 +130,7 @@ class LockFile {
 
   const std::filesystem::path path_;
   LockOptions options_;
-  bool is_read_ = false, merges_ = false, had_conflict_ = false, is_written_ = false,
+  bool is_read_ = false, accepts_conflicts_ = false, had_conflict_ = false, is_written_ = false,
        has_unknown_ = false;
   std::string text_;  ///< Text of the file when it was last read or written.
   std::vector<LockedEnvironment> environments_;

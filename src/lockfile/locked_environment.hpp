@@ -11,7 +11,7 @@ namespace pipeline::lockfile {
 
 /// The origin of a package, which determines its notation for an installer.
 enum class PackageOrigin {
-  index,       ///< `name==version`, from an index; locks contain no credentials of indices.
+  index,       ///< `name==version`, from an index; locks contain no credentials of indexes.
   url,         ///< A file at an address of its own.
   repository,  ///< A commit.
   path,        ///< A file or folder on this machine.

@@ -54,7 +54,8 @@ std::optional<core::Diagnostic> find_conflict(std::string_view text) {
     conflict.code = "lock-conflict";
     conflict.message = "git could not merge two versions of this file: it has conflict markers";
     conflict.span = {number, 1, core::span_length(line.size())};
-    conflict.notes = {"both sides locked other packages; the lock follows from the requirements"};
+    conflict.notes = {
+        "the two sides locked different packages; the lock follows from the requirements"};
     conflict.suggestion =
         "merge the pipeline file first, then run `pipe lock`: it takes what both sides have "
         "locked, and resolves what the merged requirements ask for beyond that";
@@ -77,12 +78,20 @@ class Reader {
 
   explicit operator bool() const { return is_map_; }
 
-  std::string text(const char* key, bool is_required = false) {
-    const auto* value = find(key, is_required);
+  /// Returns the text of a member; empty if the map does not have the member.
+  std::string text(const char* key) {
+    const auto* value = map_.find(key);
     if (!value) return {};
     if (value->kind == Value::Kind::scalar) return value->scalar;
     settings::report_type(diagnostics_, key, "a text", *value);
     return {};
+  }
+
+  std::string required_text(const char* key) {
+    if (!map_.find(key))
+      settings::report(diagnostics_, "missing-key", std::string(place_) + " has no '" + key + "'",
+                       map_.span);
+    return text(key);
   }
 
   std::vector<std::string> texts(const char* key) {
@@ -97,7 +106,7 @@ class Reader {
 
   std::vector<const Value*> items(const char* key) {
     std::vector<const Value*> result;
-    const auto* value = find(key, false);
+    const auto* value = map_.find(key);
     if (!value || value->kind == Value::Kind::null) return result;
     if (value->kind != Value::Kind::list)
       settings::report_type(diagnostics_, key, "a list", *value);
@@ -106,7 +115,7 @@ class Reader {
   }
 
   std::uint64_t number(const char* key) {
-    const auto* value = find(key, false);
+    const auto* value = map_.find(key);
     std::uint64_t result = 0;
     if (!value) return result;
     const auto& text = value->scalar;
@@ -117,21 +126,14 @@ class Reader {
     return result;
   }
 
-  void wrong(const char* key, std::string message) {
+  /// Reports an error in a member that the map has.
+  void report(const char* key, std::string message) {
     settings::report(diagnostics_, "bad-lock", std::move(message), map_.find(key)->span);
   }
 
  private:
-  const Value* find(const char* key, bool is_required) {
-    const auto* value = map_.find(key);
-    if (!value && is_required)
-      settings::report(diagnostics_, "missing-key", std::string(place_) + " has no '" + key + "'",
-                       map_.span);
-    return value;
-  }
-
   const Value& map_;
-  std::string_view place_;
+  std::string_view place_;  ///< `a package`, for messages.
   Diagnostics& diagnostics_;
   bool is_map_ = false;
 };
@@ -140,19 +142,19 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
   LockedPackage package;
   Reader reader(value, package_keys, "a package", diagnostics);
   if (!reader) return package;
-  package.name = reader.text("name", true);
-  package.version = reader.text("version", true);
+  package.name = reader.required_text("name");
+  package.version = reader.required_text("version");
   package.file = reader.text("file");
   package.size = reader.number("size");
   package.sha256 = reader.text("sha256");
   package.url = reader.text("url");
   package.required_by = reader.texts("required_by");
-  for (const auto& [key, why] : faults_of(package)) reader.wrong(key, why);
+  for (const auto& [key, why] : faults_of(package)) reader.report(key, why);
   if (const auto origin = reader.text("origin"); !origin.empty()) {
     const auto known = std::ranges::find(origins, origin);
     if (known == origins.end())
-      reader.wrong("origin",
-                   "'" + origin + "' is not an origin: expected index, url, repository or path");
+      reader.report("origin",
+                    "'" + origin + "' is not an origin: expected index, url, repository or path");
     else
       package.origin = static_cast<PackageOrigin>(known - origins.begin());
   }
@@ -163,21 +165,21 @@ LockedEnvironment read_environment(const Value& value, Diagnostics& diagnostics)
   LockedEnvironment environment;
   Reader reader(value, environment_keys, "an environment", diagnostics);
   if (!reader) return environment;
-  environment.parent = reader.text("parent", true);
+  environment.parent = reader.required_text("parent");
   environment.parent_digest = reader.text("parent_digest");
   environment.python = reader.text("python");
   environment.tag = reader.text("tag");
   environment.platform = reader.text("platform");
-  environment.installer = reader.text("installer", true);
+  environment.installer = reader.required_text("installer");
   environment.requirements = reader.texts("requirements");
   environment.apt_snapshot = reader.text("apt_snapshot");
   environment.apt_packages = reader.texts("apt_packages");
   for (const auto* package : reader.items("packages"))
     environment.packages.push_back(read_package(*package, diagnostics));
   std::ranges::sort(environment.packages, {}, &LockedPackage::name);
-  const auto twice = std::ranges::adjacent_find(environment.packages, {}, &LockedPackage::name);
-  if (twice != environment.packages.end() && !twice->name.empty())
-    reader.wrong("packages", "'" + twice->name + "' is in the list twice");
+  const auto duplicate = std::ranges::adjacent_find(environment.packages, {}, &LockedPackage::name);
+  if (duplicate != environment.packages.end() && !duplicate->name.empty())
+    reader.report("packages", "'" + duplicate->name + "' is in the list twice");
   return environment;
 }
 
@@ -185,8 +187,8 @@ LockedData read_data(const Value& value, Diagnostics& diagnostics) {
   LockedData data;
   Reader reader(value, data_keys, "the data of an address", diagnostics);
   if (!reader) return data;
-  data.address = reader.text("address", true);
-  data.sha256 = reader.text("sha256", true);
+  data.address = reader.required_text("address");
+  data.sha256 = reader.required_text("sha256");
   data.size = reader.number("size");
   data.files = reader.number("files");
   data.etag = reader.text("etag");
@@ -194,13 +196,13 @@ LockedData read_data(const Value& value, Diagnostics& diagnostics) {
   data.version = reader.text("version");
   if (value.find("sha256") &&
       (data.sha256.size() != 64 || !core::all(data.sha256, core::is_hex_digit)))
-    reader.wrong("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
+    reader.report("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
   const std::pair<const char*, const std::string*> texts[] = {{"address", &data.address},
                                                               {"etag", &data.etag},
                                                               {"modified", &data.modified},
                                                               {"version", &data.version}};
   for (const auto& [key, text] : texts)
-    if (!is_plain_text(*text)) reader.wrong(key, "the text has control characters");
+    if (!is_plain_text(*text)) reader.report(key, "the text has control characters");
   return data;
 }
 
@@ -253,7 +255,7 @@ LockContent parse(std::string_view text, const std::string& file) {
     diagnostics.push_back(std::move(*conflict));
   } else if (const auto document = yaml::parse_yaml(text, diagnostics)) {
     Reader reader(*document, file_keys, "a lock file", diagnostics);
-    const auto version = reader ? reader.text("version", true) : std::string();
+    const auto version = reader ? reader.required_text("version") : std::string();
     if (!version.empty() && version != schema_version)
       throw core::InputError(
           {core::Diagnostic{"lock-version",
@@ -270,9 +272,9 @@ LockContent parse(std::string_view text, const std::string& file) {
       for (const auto* data : reader.items("data"))
         content.data.push_back(read_data(*data, diagnostics));
     std::ranges::sort(content.data, {}, &LockedData::address);
-    const auto twice = std::ranges::adjacent_find(content.data, {}, &LockedData::address);
-    if (twice != content.data.end() && diagnostics.empty())
-      reader.wrong("data", "'" + twice->address + "' is in the list twice");
+    const auto duplicate = std::ranges::adjacent_find(content.data, {}, &LockedData::address);
+    if (duplicate != content.data.end() && diagnostics.empty())
+      reader.report("data", "'" + duplicate->address + "' is in the list twice");
   }
   if (diagnostics.empty()) return content;
   for (auto& diagnostic : diagnostics)

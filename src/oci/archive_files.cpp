@@ -118,7 +118,7 @@ void ArchiveFiles::Headers::read() {
       if (left_ > size - position_)
         refuse_archive("it ends in the middle of a file: it was cut short");
       position_ += left_;
-      while (left_ > 0) {  // The reader counts the bytes; nobody looks at them.
+      while (left_ > 0) {  // The reader only counts the content, so zeros stand for it.
         const auto count = std::min<std::uint64_t>(left_, zeros.size());
         reader.feed(std::string_view(zeros).substr(0, static_cast<std::size_t>(count)));
         left_ -= count;

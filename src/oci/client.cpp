@@ -57,13 +57,13 @@ net::TlsOptions tls_of(const std::string& url) {
 
 /// Returns the message, else the code, of `{"errors": [{"code": ..., "message": ...}]}`; empty for
 /// another body.
-std::string words_of(const net::Response& response) {
+std::string error_text_of(const net::Response& response) {
   const auto document = core::parse_json(response.body);
   const auto errors = document.is_object() ? document.value("errors", json()) : json();
   if (errors.is_array() && !errors.empty() && errors[0].is_object()) {
-    auto words = text_at(errors[0], "message");
-    if (words.empty()) words = text_at(errors[0], "code");
-    if (!words.empty()) return core::excerpt(words);
+    auto text = text_at(errors[0], "message");
+    if (text.empty()) text = text_at(errors[0], "code");
+    if (!text.empty()) return core::excerpt(text);
   }
   return {};
 }
@@ -74,26 +74,26 @@ std::string name_of(const Repository& repository) {
 }
 
 core::EnvironmentError refusal(const Repository& repository, const net::Response& response) {
-  auto words = words_of(response);
-  if (words.empty() && response.status == 401) words = "unauthorized";
-  if (words.empty() && response.status == 404) words = "manifest unknown";
+  auto text = error_text_of(response);
+  if (text.empty() && response.status == 401) text = "unauthorized";
+  if (text.empty() && response.status == 404) text = "manifest unknown";
   return core::EnvironmentError("cannot pull " + name_of(repository) + ": " + repository.registry +
                                     " answered " + std::to_string(response.status) +
-                                    (words.empty() ? "" : ": " + words),
-                                docker::registry_advice(words, repository.registry));
+                                    (text.empty() ? "" : ": " + text),
+                                docker::registry_advice(text, repository.registry));
 }
 
-core::EnvironmentError broken(const Repository& repository, const std::string& why) {
+core::EnvironmentError pull_error(const Repository& repository, const std::string& why) {
   return core::EnvironmentError("cannot pull " + name_of(repository) + ": " + why);
 }
 
-/// Calls a function that reads a response; its errors get the image's name.
+/// Calls a function that reads a document, and adds the image's name to the function's errors.
 template <class Function>
-std::invoke_result_t<Function> read(const Repository& repository, Function function) {
+std::invoke_result_t<Function> with_image_name(const Repository& repository, Function function) {
   try {
     return function();
   } catch (const core::EnvironmentError& error) {
-    throw broken(repository, error.what());
+    throw pull_error(repository, error.what());
   }
 }
 
@@ -133,23 +133,25 @@ async::Task<Image> Client::find(std::string reference, std::string platform,
   if (platform.empty()) platform = own_platform();
   std::string digest = is_digest(repository.tag) ? repository.tag : std::string();
   if (digest.empty() && repository.tag.find(':') != repository.tag.npos)
-    throw broken(repository, "its digest is no SHA-256");
+    throw pull_error(repository, "its digest is not a SHA-256");
   auto text = co_await text_of(repository, "manifests/" + repository.tag, accepted_manifests(),
                                digest, cancel);
   if (digest.empty()) digest = "sha256:" + core::sha256(text).hex();
   if (const auto document = core::parse_json(text); is_index(document)) {
-    digest = read(repository, [&] { return choose_manifest(document, platform).digest; });
+    digest =
+        with_image_name(repository, [&] { return choose_manifest(document, platform).digest; });
     text =
         co_await text_of(repository, "manifests/" + digest, accepted_manifests(), digest, cancel);
   }
-  const auto manifest = read(repository, [&] { return read_manifest(core::parse_json(text)); });
+  const auto manifest =
+      with_image_name(repository, [&] { return read_manifest(core::parse_json(text)); });
   const auto config = co_await text_of(repository, "blobs/" + manifest.config.digest, "",
                                        manifest.config.digest, cancel);
   Image image;
   image.manifest = digest;
   image.layers = manifest.layers;
   image.description =
-      read(repository, [&] { return describe(core::parse_json(config), manifest); });
+      with_image_name(repository, [&] { return describe(core::parse_json(config), manifest); });
   co_return image;
 }
 
@@ -161,13 +163,13 @@ async::Task<std::string> Client::text_of(const Repository& repository, std::stri
   sink.begin = [&] { text.clear(); };
   sink.write = [&](std::string_view bytes) {
     if (text.size() + bytes.size() > max_document_size)
-      throw broken(repository, "a manifest is larger than 16 MiB");
+      throw pull_error(repository, "a manifest is larger than 16 MiB");
     text += bytes;
   };
   co_await get(repository, path, accept, sink, cancel);
   if (!digest.empty() && "sha256:" + core::sha256(text).hex() != digest)
-    throw broken(repository,
-                 repository.registry + " has sent another content than that of " + digest);
+    throw pull_error(repository,
+                     repository.registry + " has sent another content than that of " + digest);
   co_return text;
 }
 
@@ -186,14 +188,14 @@ async::Task<> Client::download(std::string reference, Blob blob, fs::path file,
   };
   sink.write = [&](std::string_view bytes) {
     size += bytes.size();
-    if (size > blob.size) throw broken(repository, "a layer is larger than its manifest says");
+    if (size > blob.size) throw pull_error(repository, "a layer is larger than its manifest says");
     hasher.update(bytes);
     core::write_fully(opened.get(), bytes, file);
   };
   co_await get(repository, "blobs/" + blob.digest, "", sink, cancel);
   if (size != blob.size || "sha256:" + hasher.finish().hex() != blob.digest)
-    throw broken(repository,
-                 repository.registry + " has sent another content than that of " + blob.digest);
+    throw pull_error(repository,
+                     repository.registry + " has sent another content than that of " + blob.digest);
 }
 
 /// Requests a path of the repository; repeats the request if the server does not answer or is busy.
@@ -250,11 +252,11 @@ async::Task<net::Response> Client::try_once(const Repository& repository, std::s
     ++redirects;
     const auto target = fetch::redirected(url, response.header("location"));
     if (target.empty())
-      throw broken(repository,
-                   repository.registry + " sends its readers to an address that is not followed");
+      throw pull_error(repository,
+                       repository.registry + " redirects to an address that pipe does not follow");
     url = target;
   }
-  throw broken(repository, "more than five redirections");
+  throw pull_error(repository, "more than five redirections");
 }
 
 async::Task<> Client::log_in(const Repository& repository, const net::Response& refused,
@@ -281,8 +283,8 @@ async::Task<std::string> Client::token_of(const Repository& repository, Challeng
   const bool is_allowed =
       realm.starts_with("https://") || (is_plain && realm.starts_with("http://"));
   if (!is_allowed || (fetch::is_local(realm) && !fetch::is_local(repository.url)))
-    throw broken(repository, repository.registry + " names an address for logins, '" +
-                                 core::excerpt(realm) + "', that is not asked");
+    throw pull_error(repository, repository.registry + " names an address for logins, '" +
+                                     core::excerpt(realm) + "', that pipe does not trust");
   if (challenge.scope.empty()) challenge.scope = "repository:" + repository.name + ":pull";
   const auto fields = "service=" + net::url_encode(challenge.service) +
                       "&scope=" + net::url_encode(challenge.scope);
@@ -310,7 +312,8 @@ async::Task<std::string> Client::token_of(const Repository& repository, Challeng
     if (token.empty()) token = text_at(answer, "access_token");
   }
   if (token.empty() || token.size() > max_token_size)
-    throw broken(repository, "the address for logins gave no token");
+    throw pull_error(repository, "the registry's address for logins, '" + core::excerpt(realm) +
+                                     "', gave no token");
   co_return token;
 }
 

@@ -35,13 +35,14 @@ struct Image {
 struct Repository {
   std::string registry;  ///< The result of docker::registry_of().
   std::string name;      ///< `library/debian`.
-  std::string tag;       ///< Or a digest.
+  std::string tag;       ///< `12`, or a digest.
   std::string url;       ///< `https://registry-1.docker.io/v2/library/debian/`.
 };
 
+/// Completes a reference as docker's own client does: without a registry, it is on Docker Hub.
 Repository repository_of(const std::string& reference);
 
-/// Used only from the loop's thread.
+/// Pulls images. Used only from the loop's thread.
 class Client {
  public:
   explicit Client(asio::io_context& loop, async::RetryPolicy retries = default_retries)
@@ -51,7 +52,8 @@ class Client {
   /// @param platform `OS/ARCHITECTURE[/VARIANT]`; empty: that of this machine
   async::Task<Image> find(std::string reference, std::string platform, core::CancelSource& cancel);
 
-  /// Downloads a layer, packed as in the registry, and compares it with its digest.
+  /// Downloads a layer, packed as in the registry, into a file, and compares it with its digest.
+  /// Throws EnvironmentError with advice.
   async::Task<> download(std::string reference, Blob blob, std::filesystem::path file,
                          core::CancelSource& cancel);
 

@@ -33,7 +33,7 @@ using nlohmann::json;
 
 constexpr std::size_t max_archived_document = std::size_t{16} << 20,
                       copied_at_once = std::size_t{1} << 20;
-constexpr std::size_t max_named = 10;
+constexpr std::size_t max_listed_names = 10;
 constexpr unsigned max_indexes = 3;  ///< Indexes within indexes.
 constexpr const char* ref_name = "org.opencontainers.image.ref.name";
 constexpr const char* full_name = "io.containerd.image.name";
@@ -92,7 +92,7 @@ class ArchiveReader {
 
  private:
   /// An image that the archive lists.
-  struct Listed {
+  struct ListedImage {
     std::set<std::string> names;
     json entry;
   };
@@ -107,7 +107,7 @@ class ArchiveReader {
   std::string blob(const std::string& digest) const;
   ArchivedImage read_layout() const;
   ArchivedImage read_saved() const;
-  Listed choose(std::vector<Listed> listed) const;
+  ListedImage choose(std::vector<ListedImage> listed) const;
   void add_saved_layer(ArchivedImage& image, const std::string& path,
                        const std::string& unpacked) const;
 
@@ -130,7 +130,7 @@ std::string ArchiveReader::top_file(const std::string& name, const std::string& 
 }
 
 std::string ArchiveReader::blob(const std::string& digest) const {
-  if (!is_digest(digest)) refuse_damaged("a digest in it is no SHA-256");
+  if (!is_digest(digest)) refuse_damaged("a digest in it is not a SHA-256");
   const auto found = files_.find(blob_path(digest));
   if (!found) refuse_damaged("it has no " + blob_path(digest));
   auto text = text_of(*found);
@@ -140,7 +140,7 @@ std::string ArchiveReader::blob(const std::string& digest) const {
 
 /// Returns the image that the user's text names, or the only image; several names of one image
 /// count as one image.
-ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
+ArchiveReader::ListedImage ArchiveReader::choose(std::vector<ListedImage> listed) const {
   const auto& wanted = archive_.image;
   if (const auto number = number_of(wanted)) {
     if (*number >= listed.size())
@@ -152,10 +152,10 @@ ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
   std::size_t named = 0;
   for (const auto& each : listed)
     for (const auto& name : each.names)
-      if (named++ < max_named) names += (names.empty() ? "" : ", ") + core::excerpt(name);
-  if (named > max_named) names += ", ...";
+      if (named++ < max_listed_names) names += (names.empty() ? "" : ", ") + core::excerpt(name);
+  if (named > max_listed_names) names += ", ...";
   if (!wanted.empty())
-    std::erase_if(listed, [&](const Listed& each) {
+    std::erase_if(listed, [&](const ListedImage& each) {
       return std::ranges::none_of(
           each.names, [&](const std::string& name) { return is_same_name(name, wanted); });
     });
@@ -165,7 +165,7 @@ ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
             (names.empty() ? std::string(", and none of its images has a name")
                            : ", only " + names),
         {"correct what follows the path, or leave it out if the archive has only one image"});
-  const auto is_first = [&](const Listed& each) { return each.entry == listed.front().entry; };
+  const auto is_first = [&](const ListedImage& each) { return each.entry == listed.front().entry; };
   if (std::ranges::all_of(listed, is_first)) return listed.front();
   refuse_image("it has " + std::to_string(listed.size()) + " images" +
                    (names.empty() ? std::string() : ": " + names),
@@ -178,13 +178,13 @@ ArchivedImage ArchiveReader::read_layout() const {
   auto document = core::parse_json(top_file("index.json", "manifest.json", "docker-archive"));
   if (!is_index(document) || !document.at("manifests").is_array())
     refuse_damaged("its index.json is not an index");
-  std::vector<Listed> listed;
-  std::set<std::set<std::string>> kinds;
+  std::vector<ListedImage> listed;
+  std::set<std::set<std::string>> name_sets;
   std::set<std::string> platforms;
   bool has_platforms = true;
   for (const auto& each : document.at("manifests")) {
     if (!each.is_object()) refuse_damaged("its index.json has an entry that is not an object");
-    Listed one;
+    ListedImage one;
     for (const auto* key : {ref_name, full_name})
       if (const auto* annotations = core::member(each, "annotations");
           annotations && annotations->is_object() && !text_at(*annotations, key).empty())
@@ -193,12 +193,13 @@ ArchivedImage ArchiveReader::read_layout() const {
     const auto* platform = core::member(each, "platform");
     if (platform && platform->is_object() && text_at(*platform, "os") == "unknown") continue;
     has_platforms = has_platforms && platform && platforms.insert(platform->dump()).second;
-    kinds.insert(one.names);
+    name_sets.insert(one.names);
     listed.push_back(std::move(one));
   }
   if (listed.empty()) refuse_damaged("its index.json lists no image");
   const auto own = platform_.empty() ? own_platform() : platform_;
-  const bool is_one_image = has_platforms && kinds.size() == 1 && archive_.image.empty();
+  // Entries with equal names and different platforms are one image.
+  const bool is_one_image = has_platforms && name_sets.size() == 1 && archive_.image.empty();
   const auto digest = is_one_image && listed.size() > 1 ? choose_manifest(document, own).digest
                                                         : choose(listed).entry.get<std::string>();
   document = core::parse_json(blob(digest));
@@ -225,10 +226,10 @@ ArchivedImage ArchiveReader::read_layout() const {
 ArchivedImage ArchiveReader::read_saved() const {
   const auto document = core::parse_json(top_file("manifest.json", "index.json", "oci-archive"));
   if (!document.is_array()) refuse_damaged("its manifest.json is not a list");
-  std::vector<Listed> listed;
+  std::vector<ListedImage> listed;
   for (const auto& each : document) {
     if (!each.is_object()) refuse_damaged("its manifest.json has an entry that is not an object");
-    Listed one{{}, each};
+    ListedImage one{{}, each};
     if (const auto* tags = core::member(each, "RepoTags"); tags && tags->is_array())
       for (const auto& tag : *tags)
         if (tag.is_string()) one.names.insert(tag.get<std::string>());
@@ -333,9 +334,10 @@ class LoadableTar {
   }
 
   std::vector<Part> parts_;
-  std::size_t part_ = 0, taken_ = 0;
-  std::uint64_t done_ = 0;
+  std::size_t part_ = 0;    ///< Index of the part that is read next.
+  std::uint64_t done_ = 0;  ///< Bytes of that part's slice that were read.
   std::string piece_;
+  std::size_t taken_ = 0;  ///< Bytes of the piece that read() has returned.
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ using file_tree::TarReader;
 constexpr std::size_t max_path_length = 4096, max_name_length = 255, max_depth = 512;
 constexpr unsigned max_links = 40;  ///< Linux's own limit for a path.
 constexpr std::size_t piece_size = std::size_t{1} << 20;
-constexpr std::string_view hides = ".wh.", hides_all = ".wh..wh..opq", of_aufs = ".wh..wh.";
+constexpr std::string_view whiteout_prefix = ".wh.", opaque_whiteout = ".wh..wh..opq",
+                           aufs_prefix = ".wh..wh.";
 
 [[noreturn]] void refuse(const std::string& why) {
   throw file_tree::ArchiveError("cannot unpack a layer: " + why);
@@ -68,9 +69,8 @@ struct ImageTree::Node {
   std::string link;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
-  /// Removes everything in the folder that layers below `top` have written. Afterwards only `top`
-  /// writes here, so that another whiteout of this layer has nothing to do: a layer may have
-  /// millions.
+  /// Removes everything in the folder that layers below `top` have written. A second call for the
+  /// same layer returns at once, because a layer may have millions of whiteouts.
   void remove_lower(std::uint32_t top) {
     if (std::exchange(cleared, top) == top) return;
     std::erase_if(children, [top](auto& child) {
@@ -133,7 +133,7 @@ void ImageTree::Layer::begin(const TarReader::Entry& entry) {
   const auto name = std::move(parts.back());
   parts.pop_back();
   auto& folder = tree_.folder_of(parts, number_);
-  if (name.starts_with(hides)) return hide(folder, name);
+  if (name.starts_with(whiteout_prefix)) return hide(folder, name);
   auto& slot = folder.children[name];
   const bool is_kept = slot && slot->type == '5' && entry.type == '5';
   if (!is_kept) slot = std::make_unique<Node>();
@@ -167,9 +167,9 @@ void ImageTree::Layer::begin(const TarReader::Entry& entry) {
 }
 
 void ImageTree::Layer::hide(Node& folder, std::string_view name) {
-  if (name == hides_all) return folder.remove_lower(number_);
-  if (name.starts_with(of_aufs)) return;  // A file of the file system aufs itself.
-  const auto hidden = name.substr(hides.size());
+  if (name == opaque_whiteout) return folder.remove_lower(number_);
+  if (name.starts_with(aufs_prefix)) return;  // A file of the file system aufs itself.
+  const auto hidden = name.substr(whiteout_prefix.size());
   if (hidden.empty() || hidden == "." || hidden == "..") refuse("a whiteout names no file");
   const auto found = folder.children.find(hidden);
   if (found == folder.children.end()) return;
@@ -210,17 +210,17 @@ void ImageTree::count_entry() {
 /// Returns the folder at this path in the image. Follows symbolic links as the kernel does for a
 /// process whose root is the image, and adds missing folders.
 ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std::uint32_t layer) {
-  std::vector<Node*> way{root_.get()};
+  std::vector<Node*> folders{root_.get()};  // From the root to the folder that is reached.
   std::deque<std::string> left(parts.begin(), parts.end());
   unsigned links = 0;
   while (!left.empty()) {
     const auto part = std::move(left.front());
     left.pop_front();
     if (part == "..") {
-      if (way.size() > 1) way.pop_back();
+      if (folders.size() > 1) folders.pop_back();
       continue;
     }
-    auto& slot = way.back()->children[part];
+    auto& slot = folders.back()->children[part];
     if (!slot) {
       count_entry();  // A path of an archive's few bytes can name hundreds of folders.
       slot = std::make_unique<Node>();
@@ -228,17 +228,17 @@ ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std
     }
     if (slot->type == '2') {
       if (++links > max_links) refuse("its links lead in a circle");
-      if (slot->link.starts_with('/')) way.resize(1);
+      if (slot->link.starts_with('/')) folders.resize(1);
       auto target = parts_of(slot->link);
       left.insert(left.begin(), std::make_move_iterator(target.begin()),
                   std::make_move_iterator(target.end()));
       continue;
     }
     if (slot->type != '5') refuse("a path leads through a file");
-    way.push_back(slot.get());
-    if (way.size() > max_depth) refuse("its folders are deeper than 512");
+    folders.push_back(slot.get());
+    if (folders.size() > max_depth) refuse("its folders are deeper than 512");
   }
-  return *way.back();
+  return *folders.back();
 }
 
 void ImageTree::add_layer(const fs::path& tar) {
@@ -246,17 +246,26 @@ void ImageTree::add_layer(const fs::path& tar) {
   Layer(*this, static_cast<std::uint32_t>(layers_.size())).read(tar);
 }
 
-void ImageTree::add_missing(std::string_view path, bool is_folder, std::int64_t time) {
+ImageTree::Node* ImageTree::add_missing(std::string_view path, std::int64_t time) {
   auto parts = entry_parts(path);
   const auto name = std::move(parts.back());
   parts.pop_back();
   auto& slot = folder_of(parts, 0).children[name];
-  if (slot) return;
+  if (slot) return nullptr;
   slot = std::make_unique<Node>();
   slot->time = time;
-  if (is_folder) return;
-  slot->type = '0';
-  slot->mode = 0644;
+  return slot.get();
+}
+
+void ImageTree::add_missing_folder(std::string_view path, std::int64_t time) {
+  add_missing(path, time);
+}
+
+void ImageTree::add_missing_file(std::string_view path, std::int64_t time) {
+  if (auto* node = add_missing(path, time)) {
+    node->type = '0';
+    node->mode = 0644;
+  }
 }
 
 void ImageTree::write(const fs::path& tar) const {
@@ -276,9 +285,9 @@ void ImageTree::write_content(int tar, const Node& folder, const std::string& pa
                               const fs::path& name, const std::vector<int>& layers) {
   std::string buffer;
   for (const auto& [child, node] : folder.children) {
-    const auto own = path + child;
+    const auto child_path = path + child;
     const auto header = file_tree::tar_header({.type = node->type,
-                                               .name = own,
+                                               .name = child_path,
                                                .link = node->link,
                                                .mode = node->mode,
                                                .size = node->size,
@@ -296,7 +305,7 @@ void ImageTree::write_content(int tar, const Node& folder, const std::string& pa
       done += static_cast<std::uint64_t>(count);
     }
     core::write_fully(tar, file_tree::tar_padding(node->size), name);
-    if (node->type == '5') write_content(tar, *node, own + "/", name, layers);
+    if (node->type == '5') write_content(tar, *node, child_path + "/", name, layers);
   }
 }
 

@@ -16,6 +16,7 @@
 
 namespace pipeline::oci {
 
+/// The files of an image, as its layers leave them.
 class ImageTree {
  public:
   /// @param max_entries maximum number of entries of all layers, and of folders that they imply
@@ -27,8 +28,10 @@ class ImageTree {
   /// them. Throws ArchiveError for what must not be in a layer, and EnvironmentError.
   void add_layer(const std::filesystem::path& tar);
 
-  /// Adds an empty folder or file, with its parents, where the image has nothing.
-  void add_missing(std::string_view path, bool is_folder, std::int64_t time);
+  /// Adds an empty folder or file, with its parents, if the image has nothing at this path.
+  /// @param time seconds since 1970
+  void add_missing_folder(std::string_view path, std::int64_t time);
+  void add_missing_file(std::string_view path, std::int64_t time);
 
   /// Writes all files as a tar, folders before their content, in the order of their names.
   void write(const std::filesystem::path& tar) const;
@@ -39,6 +42,11 @@ class ImageTree {
 
   void count_entry();
   Node& folder_of(const std::vector<std::string>& parts, std::uint32_t layer);
+  /// Returns the new node, a folder; null if the image has something at this path.
+  Node* add_missing(std::string_view path, std::int64_t time);
+  /// Writes the entries of a folder, and their contents.
+  /// @param name path of the tar, for errors
+  /// @param layers descriptors of the layers' tars
   static void write_content(int tar, const Node& folder, const std::string& path,
                             const std::filesystem::path& name, const std::vector<int>& layers);
 

@@ -20,13 +20,13 @@ constexpr std::size_t max_layers = 1000, max_platforms = 10'000;
 [[noreturn]] void reject(const std::string& why) { throw core::EnvironmentError(why); }
 
 Blob read_blob(const json& value) {
-  if (!value.is_object()) reject("its manifest is not an object of JSON");
+  if (!value.is_object()) reject("its manifest is not a JSON object");
   Blob blob{text_at(value, "mediaType"), text_at(value, "digest"), 0};
   const auto size = value.find("size");
-  if (!is_digest(blob.digest)) reject("its manifest has a digest that is no SHA-256");
+  if (!is_digest(blob.digest)) reject("its manifest has a digest that is not a SHA-256");
   if (size == value.end() || !size->is_number_unsigned() ||
       size->get<std::uint64_t>() > max_blob_size)
-    reject("its manifest has a size that is no number, or is above 256 GiB");
+    reject("its manifest has a size that is not a number, or is above 256 GiB");
   blob.size = size->get<std::uint64_t>();
   return blob;
 }
@@ -71,22 +71,22 @@ Blob choose_manifest(const json& index, const std::string& platform) {
   for (const auto& each : manifests) {
     if (!each.is_object() || !each.contains("platform") || !each.at("platform").is_object())
       continue;
-    const auto& its = each.at("platform");
-    const auto its_os = text_at(its, "os"), its_architecture = text_at(its, "architecture");
-    const auto its_variant = text_at(its, "variant");
-    const bool fits = its_os == os && its_architecture == architecture &&
-                      (variant.empty() ||
-                       variant_of(architecture, its_variant) == variant_of(architecture, variant));
+    const auto& found = each.at("platform");
+    const auto found_os = text_at(found, "os"), found_architecture = text_at(found, "architecture");
+    const auto found_variant = text_at(found, "variant");
+    const bool fits = found_os == os && found_architecture == architecture &&
+                      (variant.empty() || variant_of(architecture, found_variant) ==
+                                              variant_of(architecture, variant));
     if (fits) return read_blob(each);
-    if (its_os != "unknown")  // Attestations of BuildKit.
-      others += (others.empty() ? "" : ", ") + its_os + "/" + its_architecture +
-                (its_variant.empty() ? "" : "/" + its_variant);
+    if (found_os != "unknown")  // BuildKit's attestations are of the system `unknown`.
+      others += (others.empty() ? "" : ", ") + found_os + "/" + found_architecture +
+                (found_variant.empty() ? "" : "/" + found_variant);
   }
   reject("it is not made for " + platform + (others.empty() ? "" : ", only for " + others));
 }
 
 Manifest read_manifest(const json& document) {
-  if (!document.is_object()) reject("its manifest is not an object of JSON");
+  if (!document.is_object()) reject("its manifest is not a JSON object");
   const auto layers = document.find("layers"), config = document.find("config");
   if (layers == document.end() || config == document.end())
     reject("its manifest has no layers or no configuration, or is of the outdated first schema");
@@ -112,14 +112,14 @@ Packing packing_of(const Blob& layer) {
 }
 
 json describe(const json& config, const Manifest& manifest) {
-  if (!config.is_object()) reject("its configuration is not an object of JSON");
+  if (!config.is_object()) reject("its configuration is not a JSON object");
   const auto root = config.value("rootfs", json());
   const auto layers = root.is_object() ? root.value("diff_ids", json()) : json();
   if (!layers.is_array() || layers.size() != manifest.layers.size())
-    reject("its configuration has not as many layers as its manifest");
+    reject("its configuration and its manifest have different numbers of layers");
   for (const auto& layer : layers)
     if (!layer.is_string() || !is_digest(layer.get<std::string>()))
-      reject("its configuration has a digest that is no SHA-256");
+      reject("its configuration has a digest that is not a SHA-256");
   json image = json::object();
   image["Id"] = manifest.config.digest;
   image["Os"] = text_at(config, "os");

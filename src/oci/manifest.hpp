@@ -27,11 +27,13 @@ struct Manifest {
   std::vector<Blob> layers;  ///< The lowest first.
 };
 
-/// How a layer's tar is packed.
+/// The compression of a layer's tar.
 enum class Packing { none, gzip, zstd };
 
+/// Returns true for a text that has the form of Blob::digest.
 bool is_digest(std::string_view text);
 
+/// Returns true for a list of manifests, such as those of one image for several platforms.
 bool is_index(const nlohmann::json& document);
 /// Returns the manifest of an index that is made for the platform.
 /// @param platform `OS/ARCHITECTURE[/VARIANT]`

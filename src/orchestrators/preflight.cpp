@@ -137,7 +137,7 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
   if (report.code != 0) {
     const auto trouble = gpu::gpu_trouble(smi_output);
     auto failure =
-        trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
+        trouble ? not_started(trouble->cause, trouble->advice, trouble->is_transient)
                 : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),
                               {"its output is in the step's log"});
     failure.details = last_lines(smi_output);

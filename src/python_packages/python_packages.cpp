@@ -10,30 +10,31 @@ namespace pipeline::python_packages {
 namespace {
 
 /// Modules whose package has another name; the most frequent ones of the index.
-constexpr std::array packages{std::pair{"Crypto", "pycryptodome"},
-                              std::pair{"PIL", "pillow"},
-                              std::pair{"attr", "attrs"},
-                              std::pair{"bs4", "beautifulsoup4"},
-                              std::pair{"cv2", "opencv-python-headless"},
-                              std::pair{"dateutil", "python-dateutil"},
-                              std::pair{"dotenv", "python-dotenv"},
-                              std::pair{"faiss", "faiss-cpu"},
-                              std::pair{"fitz", "pymupdf"},
-                              std::pair{"git", "gitpython"},
-                              std::pair{"jwt", "pyjwt"},
-                              std::pair{"magic", "python-magic"},
-                              std::pair{"osgeo", "gdal"},
-                              std::pair{"psycopg2", "psycopg2-binary"},
-                              std::pair{"pytorch_lightning", "pytorch-lightning"},
-                              std::pair{"sentence_transformers", "sentence-transformers"},
-                              std::pair{"serial", "pyserial"},
-                              std::pair{"skimage", "scikit-image"},
-                              std::pair{"sklearn", "scikit-learn"},
-                              std::pair{"usb", "pyusb"},
-                              std::pair{"yaml", "pyyaml"},
-                              std::pair{"zmq", "pyzmq"}};
+constexpr std::array packages_of_modules{
+    std::pair{"Crypto", "pycryptodome"},
+    std::pair{"PIL", "pillow"},
+    std::pair{"attr", "attrs"},
+    std::pair{"bs4", "beautifulsoup4"},
+    std::pair{"cv2", "opencv-python-headless"},
+    std::pair{"dateutil", "python-dateutil"},
+    std::pair{"dotenv", "python-dotenv"},
+    std::pair{"faiss", "faiss-cpu"},
+    std::pair{"fitz", "pymupdf"},
+    std::pair{"git", "gitpython"},
+    std::pair{"jwt", "pyjwt"},
+    std::pair{"magic", "python-magic"},
+    std::pair{"osgeo", "gdal"},
+    std::pair{"psycopg2", "psycopg2-binary"},
+    std::pair{"pytorch_lightning", "pytorch-lightning"},
+    std::pair{"sentence_transformers", "sentence-transformers"},
+    std::pair{"serial", "pyserial"},
+    std::pair{"skimage", "scikit-image"},
+    std::pair{"sklearn", "scikit-learn"},
+    std::pair{"usb", "pyusb"},
+    std::pair{"yaml", "pyyaml"},
+    std::pair{"zmq", "pyzmq"}};
 
-const std::vector<std::string> well_known{
+const std::vector<std::string> well_known_packages{
     "absl-py",
     "accelerate",
     "aiohttp",
@@ -186,13 +187,13 @@ const std::vector<std::string> well_known{
 std::string package_of(std::string_view module) {
   const auto top = module.substr(0, module.find('.'));
   const auto known = std::ranges::find(
-      packages, top, [](const auto& each) { return std::string_view(each.first); });
-  return known == packages.end() ? std::string(top) : known->second;
+      packages_of_modules, top, [](const auto& each) { return std::string_view(each.first); });
+  return known == packages_of_modules.end() ? std::string(top) : known->second;
 }
 
 std::optional<std::string> similar_package(std::string_view name) {
   if (auto package = package_of(name); package != name) return package;
-  auto found = core::closest(name, well_known);
+  auto found = core::closest(name, well_known_packages);
   return found && *found != name ? found : std::nullopt;
 }
 

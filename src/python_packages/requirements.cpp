@@ -16,7 +16,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/project.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 
 namespace pipeline::python_packages {
 
@@ -121,9 +121,8 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
   return options;
 }
 
-/// Returns the program that has to run before all requirements are known, as a reason; empty if
-/// there is none.
-static std::string reason_for_unknown(const DockerSettings& settings) {
+/// Returns why a program has to run before all requirements are known; empty if none has to.
+static std::string reason_to_run(const DockerSettings& settings) {
   const auto& exporting = settings.pyproject_export_command;
   if (settings.pyproject_path && exporting.has_value() && !exporting.items().empty())
     return "`" + core::printable(exporting.items().front()) + "` says which packages";
@@ -132,11 +131,11 @@ static std::string reason_for_unknown(const DockerSettings& settings) {
              : "";
 }
 
-void leave_unknown(PythonRequirements& python, const std::string& why) {
+void mark_unknown(PythonRequirements& python, const std::string& why) {
   python.requirements.push_back(unknown_mark + why);
 }
 
-std::string unknown_of(const PythonRequirements& python) {
+std::string unknown_reason(const PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (line.starts_with(unknown_mark)) return line.substr(unknown_mark.size());
   return {};
@@ -146,8 +145,8 @@ PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices) {
   PythonRequirements python;
-  if (const auto why = reason_for_unknown(settings); core::only_looks() && !why.empty())
-    leave_unknown(python, why);
+  if (const auto why = reason_to_run(settings); core::only_looks() && !why.empty())
+    mark_unknown(python, why);
   constexpr std::string_view constraint = "--constraint ";
   for (auto& line : requirement_lines(settings, root, notices))
     if (line.starts_with(constraint))
@@ -159,11 +158,13 @@ PythonRequirements python_requirements(const DockerSettings& settings,
   if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
     python.pyproject = core::read_file(root / *settings.pyproject_path);
   for (auto& argument : installer_arguments(settings.python_package_installer_args)) {
-    auto line = argument;  // A folder of packages is looked up beside the requirements.
+    // A folder of packages below `root` becomes a line of the requirements, so that its files are
+    // copied into the build. An absolute path may be one of the image.
+    auto line = argument;
     if (line.starts_with("--find-links=")) line.replace(line.find('='), 1, " ");
-    const bool is_looked_at = is_index_option(line) && !python.empty();
-    const auto path = is_looked_at ? local_path(line, root) : std::nullopt;
-    if (path && !path->starts_with('/'))  // An absolute path may be one of the image.
+    const bool may_be_folder = is_index_option(line) && !python.empty();
+    const auto path = may_be_folder ? local_path(line, root) : std::nullopt;
+    if (path && !path->starts_with('/'))
       python.requirements.insert(python.requirements.begin(), std::move(line));
     else
       python.arguments.push_back(std::move(argument));
@@ -223,7 +224,7 @@ bool resolves(const std::vector<std::string>& requirement_lines) {
 }
 
 std::vector<std::string> install_arguments(const std::vector<std::string>& arguments) {
-  constexpr std::array choosing{
+  constexpr std::array choosing_versions{
       "--extra",      "--all-extras",      "--no-extra",         "--group",
       "--only-group", "--no-group",        "--all-groups",       "--no-deps",
       "--override",   "--overrides",       "--constraint",       "--constraints",
@@ -231,7 +232,8 @@ std::vector<std::string> install_arguments(const std::vector<std::string>& argum
       "--upgrade",    "--upgrade-package", "--upgrade-strategy", "--fork-strategy"};
   std::vector<std::string> kept;
   std::ranges::copy_if(arguments, std::back_inserter(kept), [&](const std::string& argument) {
-    return std::ranges::find(choosing, argument.substr(0, argument.find('='))) == choosing.end();
+    return std::ranges::find(choosing_versions, argument.substr(0, argument.find('='))) ==
+           choosing_versions.end();
   });
   return kept;
 }

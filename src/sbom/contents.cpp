@@ -5,6 +5,7 @@
 #include "sbom/image_record.hpp"
 
 namespace pipeline::sbom {
+
 const char* const contents_script = R"SH(
 (. /etc/os-release && printf 'os\t%s\t%s\n' "$ID" "$VERSION_ID") 2>/dev/null
 if command -v dpkg-query >/dev/null; then

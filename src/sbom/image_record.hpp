@@ -25,7 +25,7 @@ struct ImageRecord {
   std::string architecture;  ///< `amd64`.
   std::string distribution, distribution_version;  ///< ID and VERSION_ID of os-release.
   std::string base;                                ///< Reference of the parent image; may be empty.
-  std::string base_id;  ///< `id` of the parent image; empty if the engine has it no longer.
+  std::string base_id;  ///< `id` of the parent image; empty if the engine no longer has it.
   std::vector<std::string> layers;  ///< `sha256:...` of the uncompressed layers, from the base up.
   std::vector<Package> packages;
   std::string run, step;  ///< The run and step that the documents are made for.
@@ -36,8 +36,8 @@ struct ImageRecord {
 /// Ignores unknown lines.
 void add_contents(ImageRecord& image, const std::string& lines);
 
-/// A shell script that prints the packages of the file system in which it runs, one a line. The
-/// script needs only sh, and lists Python packages if Python is installed.
+/// A script for sh that prints the packages of the file system in which it runs, one a line: those
+/// of the distribution if it has dpkg, rpm or apk, and Python packages if Python is installed.
 extern const char* const contents_script;
 
 /// Returns the identifier of a package as a package URL (ECMA-427).

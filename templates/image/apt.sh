@@ -36,7 +36,7 @@ if [ -e "$here/snapshot" ]; then
   snapshot=$(cat "$here/snapshot")
   sources=$cache/apt/sources
   sources_of_snapshot
-  # Few parent images have certificates. What apt gets is verified by the distribution's signature.
+  # Few parent images have certificates. The distribution's signature verifies all that apt downloads.
   [ -n "$certificates" ] || [ -s /etc/ssl/certs/ca-certificates.crt ] || unverified=yes
 fi
 set --

@@ -1,5 +1,5 @@
-# Usage: collect.sh NAME. Classic builder: what the lines of this stage changed since the last collect.sh is gathered below /pipe-changed/NAME,
-# for the stage that is kept.
+# Usage: collect.sh NAME. For the classic builder: copies the files that this stage changed since the last collect.sh to /pipe-changed/NAME,
+# from where the last stage takes them.
 start=/pipe-build/start
 find "$start" -cnewer "$start" >/dev/null 2>&1 || fail "this engine has no BuildKit, and the find of $(distribution) cannot tell what a build changed (-cnewer)" \
   "use an engine with BuildKit, or a parent_image with GNU find"

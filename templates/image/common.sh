@@ -1,10 +1,10 @@
-# Begins every script that runs inside a build; they lie in folders beside host/, cache/ and tools/ of the build.
+# Begins every script that runs inside a build. A script lies in a folder beside the build's folders host/, cache/ and tools/.
 set -eu
 here=${0%/*}
 build=${here%/*}
 cache=$build/cache
 
-# What `pipe` shows as the reason of the failure, and what to do about it.
+# Usage: fail REASON HINT... Ends the script, with lines that `pipe` shows as the reason of the failure and what to do about it.
 fail() {
   printf 'pipe: error: %s\n' "$1"
   shift
@@ -16,7 +16,7 @@ distribution() {
   (. /etc/os-release && printf '%s' "${PRETTY_NAME:-$NAME}") 2>/dev/null || printf 'the parent image'
 }
 
-# The Python that the step's `python` will be; `python` is not there everywhere, `python3` may be another one.
+# Finds the Python that the step's `python` will be. Some images have no `python`, and `python3` may be another Python than `python`.
 find_python() {
   for python in python python3; do
     python=$(command -v "$python") && "$python" -c 'import sys; sys.exit(sys.version_info[0] != 3)' 2>/dev/null && return 0
@@ -24,7 +24,7 @@ find_python() {
   return 1
 }
 
-# PEP 668: this Python refuses installs outside of a virtual environment. The image is one environment, so that rule has no point here.
+# PEP 668: this Python refuses installs outside of a virtual environment. The whole image is one environment, so the refusal is overridden.
 externally_managed() {
   "$python" -c 'import os, sys, sysconfig
 marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")

@@ -1,19 +1,19 @@
 # Usage: finish.py NAMES. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
 # valid whatever the times of files are (PEP 552), and one time for all. The packages' own tests, half of what numpy, pandas and their like bring,
 # stay source: no step imports them.
-# finish.py --compile: what does a part of that, from lines on its standard input, each a source and its byte code.
+# finish.py --compile: compiles the files that are named on its standard input, each line a source and the path of its byte code.
 import gc
 import os
 import re
 import subprocess
 import sys
 
-if sys.version_info < (3, 8):  # It has no importlib.metadata.
+if sys.version_info < (3, 8):  # Without importlib.metadata.
     sys.exit(0)
 from importlib import _bootstrap_external as bootstrap
 from importlib import metadata, util
 
-TIME = 315532800  # 1980-01-01, the first that a zip file can have.
+TIME = 315532800  # 1980-01-01, the first day that a zip file can have.
 
 
 def files_of(names):
@@ -26,7 +26,7 @@ def files_of(names):
 
 
 def compile_one(source, target):
-    """What py_compile does, without its checks. A source for another Python is no error."""
+    """Compiles as py_compile does, without its checks. A source for another version of Python is left out."""
     try:
         with open(source, "rb") as stream:
             data = stream.read()
@@ -39,13 +39,13 @@ def compile_one(source, target):
 
 
 def compile_listed():
-    gc.disable()  # Nothing in a syntax tree waits for it, and it takes a tenth of the time.
+    gc.disable()  # Syntax trees have no cycles to collect, and the search for them takes a tenth of the time.
     for line in sys.stdin.read().splitlines():
         compile_one(*line.split("\t"))
 
 
 def compile_lines(lines):
-    """In as many processes as there are processors. With a fixed seed, constants that are sets have one order."""
+    """Compiles in as many processes as there are processors. With a fixed seed, constants that are sets always have the same order."""
     count = min(len(os.sched_getaffinity(0)), len(lines))
     command = [sys.executable, "-B", "-W", "ignore", os.path.abspath(__file__), "--compile"]
     environment = dict(os.environ, PYTHONHASHSEED="0", PYTHONIOENCODING="utf-8:surrogateescape")

@@ -3,7 +3,7 @@
 [ "$(id -u)" = 0 ] || fail "requirements are installed as root, and the parent image runs as user $(id -u)"
 find_python || fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 cd "$build/layer"  # Local packages lie here.
-# The folder is this line's own, and gone after it: other builds write to the cache, and a file in /tmp would change its time, and so the layer.
+# These folders are removed at the end of this script: other builds write to the cache, and a file in /tmp would change the time of /tmp, and so the layer.
 export TMPDIR="$build/layer/tmp" UV_CACHE_DIR="$build/layer/uv" PIP_CACHE_DIR="$build/layer/pip"
 mkdir -p "$TMPDIR"
 installer=$1 task=${2-install} store=$cache/files
@@ -13,7 +13,7 @@ while IFS= read -r argument; do set -- "$@" "$argument"; done <"$here/arguments"
 [ ! -e "$build/host/indexes.txt" ] || set -- "$@" -r "$build/host/indexes.txt"
 case " $* " in *" --no-cache"*) store=- ;; esac
 
-# Prints once a second how many bytes have arrived; `pipe` makes its progress of that.
+# Prints the number of bytes that all network interfaces have received. `pipe` shows the progress of downloads from the lines `pipe: received ...` below.
 received() {
   all=0
   for count in /sys/class/net/*/statistics/rx_bytes; do read -r bytes <"$count" && all=$((all + bytes)); done 2>/dev/null || :

@@ -9,7 +9,7 @@ if ! find_python; then
   fi
   fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 fi
-# Its version and hash are those of tools.txt, wherever it comes from. What the cache has needs no pip.
+# The installer has the version and hash of tools.txt, wherever it comes from. If the cache has it, no pip is needed: first, the program `false` stands for pip.
 tool() { "$python" -I -B "$here/install_locked.py" tool "$cache/files" /pipe-tools "$here/tools.txt" "$@"; }
 [ "$1" != uv ] || ! tool uv false 2>/dev/null || exit 0
 has_pip() { "$python" -m pip --version >/dev/null 2>&1; }

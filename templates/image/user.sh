@@ -1,6 +1,6 @@
 # Usage: create.sh NAME|UID[:GROUP|:GID]. Adds to /etc/passwd and /etc/group what is not there: works without useradd and adduser.
 number() { case $1 in *[!0-9]*) return 1 ;; esac; }
-# The id of an entry found by name or number; both files have it in the third place.
+# Usage: id_in FILE NAME|ID. Prints the id of the entry with this name or id: the third field in /etc/passwd as in /etc/group.
 id_in() {
   [ -e "$1" ] || : >"$1"
   while IFS=: read -r entry_name _ entry_id _ || [ -n "$entry_name" ]; do
@@ -9,7 +9,7 @@ id_in() {
   done <"$1"
   return 1
 }
-# Appends a line, also where the last one has no end.
+# Usage: append FILE LINE. Ends the file's last line first, if it has no line end.
 append() {
   [ -z "$(tail -c 1 "$1")" ] || echo >>"$1"
   echo "$2" >>"$1"

@@ -23,15 +23,15 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 LOCKED = re.compile(r"[A-Za-z0-9][^ ;@]*==[^ ;]+ --hash=sha256:([0-9a-f]{64})$")
-LARGEST = 16 << 30  # Bytes of a file whose size the lock does not say.
+LARGEST = 16 << 30  # Maximum number of bytes of a file whose size is not in the lock.
 
-# Options of `pip install` that `pip wheel` does not know. What has a value of its own is `--name=value`.
+# Options of `pip install` that `pip wheel` does not know. Options with a value are written as `--name=value`.
 INSTALL_ONLY = ("--compile", "--no-compile", "--user", "--target", "--root", "--prefix", "--upgrade", "--force-reinstall", "--ignore-installed",
                 "--no-warn-script-location", "--no-warn-conflicts", "--break-system-packages", "--report", "--dry-run", "--require-hashes", "--no-deps")
 # Options of `uv pip install` that `uv build` knows.
 UV_BUILD = ("--index", "--default-index", "--index-url", "--extra-index-url", "--find-links", "--index-strategy", "--keyring-provider", "--exclude-newer",
             "--config-setting", "--config-settings", "--native-tls", "--allow-insecure-host", "--no-index", "--no-cache")
-# The files are there, of the versions and kinds that were locked.
+# Options that are left out once the locked files are there.
 NOT_WITH_FILES = ("--no-binary", "--index", "--extra-index", "--default-index")
 DEFAULT_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 
@@ -47,7 +47,7 @@ class Locked:
 
 
 def read_locked(path):
-    """Lines with a version and a hash, other packages' lines, and lines of options."""
+    """Returns the packages with a version and a hash, the lines of other packages, and the lines of options."""
     with open(path) as stream:
         lines = [line.strip() for line in stream if line.strip()]
     addresses = {}
@@ -60,7 +60,7 @@ def read_locked(path):
 
 
 def copy_verified(stream, target, sha256, size):
-    """Returns true if the stream's bytes have the hash; else there is no target."""
+    """Copies a stream to the file `target`. Returns true if its bytes have the hash; else removes the target."""
     digest, count = hashlib.sha256(), 0
     with open(target, "wb") as copy:
         for block in iter(lambda: stream.read(1 << 20), b""):
@@ -76,7 +76,7 @@ def copy_verified(stream, target, sha256, size):
 
 
 def copy_file(path, target, sha256, size=0):
-    """Of a file that others may have put there: a link, a device and what is too large are refused."""
+    """Copies a file that others may have put there, as copy_verified() does. Refuses a link, a device and a file of another size."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -88,7 +88,7 @@ def copy_file(path, target, sha256, size=0):
 
 
 def keep(store, file, sha256):
-    """In a folder that another program may have replaced: a failure is no reason to stop."""
+    """Copies the file into the store, which another program may have replaced. A failure is ignored."""
     if store == "-" or os.path.islink(store):
         return
     temporary = os.path.join(store, "%s.%d" % (sha256, os.getpid()))
@@ -105,7 +105,7 @@ def keep(store, file, sha256):
 
 
 class Indexes:
-    """Which servers may be asked for a file, and with what login."""
+    """The servers that may be asked for a file, and their logins."""
     def __init__(self, texts):
         texts = list(texts) + [value for name, value in os.environ.items() if re.match("(PIP|UV)_", name)]
         found = [(login, host) for text in texts for login, host in re.findall(r"https?://(?:([^/?#@\s]+)@)?([^/?#\s@]+)", text)]
@@ -114,7 +114,7 @@ class Indexes:
         self.is_usual = not any(os.environ.get(name) for name in DEFAULT_INDEX) and not any(re.search("--(default-)?index(-url)?[= ]|(^|[ ])-i[ ]", text) for text in texts)
 
     def download(self, each, target):
-        """Returns true for a file with its hash. One of a server with a login is not kept for others."""
+        """Downloads a file, and returns true if it has its hash. Returns false if its server may not be asked."""
         host = urllib.parse.urlsplit(each.address).netloc
         if not each.address.startswith(("http://", "https://")) or not (self.is_usual or host in self.hosts):
             return False
@@ -130,7 +130,8 @@ class Indexes:
 
 
 def collect(store, locked, folder, texts):
-    """Puts the files into the folder, each in one of its hash, and returns those that could not be had."""
+    """Puts each file into a folder below `folder` that is named after its hash, and returns the packages whose files could not be had. A file from a server with a login
+    is not kept in the store, which others read."""
     indexes = Indexes(texts)
 
     def get(each):
@@ -152,12 +153,13 @@ def collect(store, locked, folder, texts):
 
 
 def only_file(folder):
+    """Returns the path of the only file in the folder; empty if there is none, or more than one."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return os.path.join(folder, names[0]) if len(names) == 1 else ""
 
 
 def split_files(command):
-    """The installer's words before `install`, its options, and `-r FILE` of those, which have addresses of indexes."""
+    """Returns the words before `install`, the options, and separately the options `-r FILE`, whose files have addresses of indexes."""
     at = command.index("install")
     installer, options, files = list(command[:at]), list(command[at + 1:]), []
     while "-r" in options:
@@ -180,7 +182,7 @@ def place_of(built, sha256):
 
 
 def build(store, built, locked, lines, command):
-    """Builds a wheel of each source. A build that fails ends this program: it has said why."""
+    """Builds a wheel of each source. A build that fails has printed why, and ends this program."""
     installer, options, files = split_files(command)
     texts = texts_of(options, files, lines)
     sources = [each for each in locked if each.is_source() and not only_file(place_of(built, each.sha256))]
@@ -205,7 +207,7 @@ def build(store, built, locked, lines, command):
             code = subprocess.run(make + [made, only_file(os.path.join(folder, each.sha256))]).returncode
             if code:
                 sys.exit(code)
-            if os.path.exists(os.path.join(made, ".gitignore")):  # Of uv.
+            if os.path.exists(os.path.join(made, ".gitignore")):  # Made by uv.
                 os.remove(os.path.join(made, ".gitignore"))
             os.chmod(made, 0o755)
             try:
@@ -223,7 +225,7 @@ def sha256_of(path):
 
 
 def hash_line(each, wheel):
-    """Of what was built, the wheel's own hash is compared."""
+    """Returns the requirement of a package that was built here, with the hash of its wheel."""
     return each.line.split(" --hash=")[0] + " --hash=sha256:" + sha256_of(wheel)
 
 
@@ -263,7 +265,7 @@ def install_all(store, built, path, command):
 
 
 def unpack_tool(store, target, path, name, pip):
-    """TOOLS has `NAME==VERSION MACHINE LIBRARY HASH` of each wheel; `any` fits all."""
+    """Unpacks the wheel of a tool for this machine. TOOLS has `NAME==VERSION MACHINE LIBRARY HASH` of each wheel; `any` fits all."""
     try:
         library = "gnu" if os.confstr("CS_GNU_LIBC_VERSION") else "musl"
     except (ValueError, OSError):

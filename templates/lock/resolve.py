@@ -30,13 +30,13 @@ except ImportError:
         except ImportError:
             tomllib = None
 
-# Options of an installation that change nothing in what is chosen.
+# Options of an installation that do not change which packages are chosen.
 INSTALL_ONLY = {"--compile-bytecode", "--no-compile-bytecode", "--no-compile", "--reinstall", "--reinstall-package", "--force-reinstall", "--break-system-packages",
                 "--require-hashes", "--verify-hashes", "--no-verify-hashes", "--strict", "--exact", "--user", "--target", "--prefix", "--root", "--root-user-action",
                 "--no-warn-script-location", "--ignore-installed", "--compile", "--upgrade", "--concurrent-installs"}
 
 
-# As `-m pip`, but a file of the working folder is no module.
+# Runs pip as `-m pip` does, but without the working folder among the folders of modules.
 PIP = [sys.executable, "-c", "import sys; sys.path[:] = [each for each in sys.path if each]; import runpy; runpy.run_module('pip', run_name='__main__', alter_sys=True)"]
 ROOT = os.getcwd()
 
@@ -54,7 +54,7 @@ def normalised(name):
 
 
 def without_credentials(url):
-    """A user's name of ssh is no secret, and there is no access without it."""
+    """Removes the login from an address. The name of a user of ssh stays: it is not a secret, and there is no access without it."""
     def strip(match):
         scheme, login = match.group(1), match.group(2)
         return scheme + (login.split(":")[0] + "@" if scheme.endswith("ssh://") else "")
@@ -62,7 +62,7 @@ def without_credentials(url):
 
 
 class Progress:
-    """Says on standard error about once a second how far a resolution is."""
+    """Reports on standard error, about once a second, how far a resolution is."""
     def __init__(self):
         self.chosen, self.said = set(), time.monotonic()
 
@@ -75,7 +75,7 @@ class Progress:
 
 
 def run_followed(command, pattern, progress, in_errors):
-    """Runs it as run() does; each line of its output, or of its errors, that says what was chosen is progress."""
+    """Runs a command to its end. Each line of its output, or with `in_errors` of its standard error, that matches the pattern reports a chosen version as progress."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, universal_newlines=True, errors="replace")
     followed, rest = (process.stderr, process.stdout) if in_errors else (process.stdout, process.stderr)
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -118,7 +118,7 @@ def sys_tags():
 
 
 def known_tags():
-    """What `packaging` says of CPython with glibc, for a Python that has neither that nor pip, as Debian's."""
+    """Yields the tags that `packaging` gives for CPython with glibc. For a Python that has neither `packaging` nor pip, such as Debian's."""
     version, machine = "%d%d" % sys.version_info[:2], sysconfig.get_platform().split("-")[-1].replace(".", "_")
     platforms = ["linux_" + machine]
     try:
@@ -148,7 +148,7 @@ def platform_of(tags):
 
 
 def best_wheel(wheels, tags):
-    """None if no wheel suits this Python."""
+    """Returns the wheel that suits this Python best; None if no wheel suits it."""
     rank = {tag: i for i, tag in enumerate(tags)}
 
     def place(wheel):
@@ -159,7 +159,7 @@ def best_wheel(wheels, tags):
 
 
 def hashes_in(folder):
-    """The hashes that requirements name, by package. uv does not compare them when it resolves."""
+    """Returns the hashes that requirements name, by package. uv does not compare them when it resolves."""
     hashes = {}
     try:
         with open(os.path.join(folder, "requirements.txt")) as stream:
@@ -173,7 +173,7 @@ def hashes_in(folder):
 
 
 def make_links_absolute(folder):
-    """uv takes the folders of --find-links for relative to the file that names them."""
+    """Makes the folders of --find-links absolute: uv takes them as relative to the file that names them."""
     file = os.path.join(folder, "requirements.txt")
     if not os.path.exists(file):
         return
@@ -186,7 +186,7 @@ def make_links_absolute(folder):
 
 
 def local_path(path):
-    """As the lock has it: relative to the pipeline's folder, which is the link `root` of the working folder, or that folder itself."""
+    """Returns a path as the lock has it: relative to the pipeline's folder, which is the link `root` of the working folder, or the working folder itself."""
     path, link = os.path.abspath(path), os.path.abspath("root") + os.sep
     path = os.path.relpath(os.path.join(ROOT, path[len(link):]) if path.startswith(link) else path, ROOT)
     return path if path.startswith("..") else "./" + path
@@ -209,12 +209,12 @@ class Uv:
     def __init__(self, request, folder):
         self.request, self.folder = request, folder
         self.tags, self.hashes = sys_tags(), hashes_in(folder)
-        self.early_reasons = None  # Of versions that were expected, being looked for: (versions, future).
+        self.early_reasons = None  # (versions, future of find_reasons() for them), begun before the versions are certain.
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
-        if any(each.startswith("--no-cache") for each in self.arguments):  # What was read for the first question serves the next ones.
+        if any(each.startswith("--no-cache") for each in self.arguments):  # All runs of uv here share a cache of their own.
             self.arguments = [each for each in self.arguments if not each.startswith("--no-cache")]
             os.environ["UV_CACHE_DIR"] = os.path.join(folder, "cache")
-        if request["refresh"]:  # Who asks for newer versions does not mean those of ten minutes ago.
+        if request["refresh"]:  # uv's cache of an index may be ten minutes old.
             self.arguments.append("--refresh")
 
     def inputs(self):
@@ -227,7 +227,7 @@ class Uv:
         output = os.path.join(self.folder, name)
         command = [self.request["uv"], "pip", "compile", "--python", sys.executable, "-o", output] + self.arguments + list(more)
         done = run_followed(command + ["--verbose"], r"DEBUG Selecting: ([A-Za-z0-9._-]+)==(\S+) ", Progress(), True) if follows else None
-        if not done or done.returncode:  # Its error is told without all that.
+        if not done or done.returncode:  # A failure is repeated without --verbose, for an error that can be read.
             done = run(command + ["--quiet"], check=False)
         if "'--format" in done.stderr:
             raise Unable("this uv, %s, is too old: 0.6.15 and newer write what is locked" % run([self.request["uv"], "--version"]).stdout.strip())
@@ -254,14 +254,15 @@ class Uv:
         return packages
 
     def resolve_added(self):
-        """After an edit, the index is asked for what was added, and the rest is what was preferred, of which uv's cache knows all. None if that is not enough."""
+        """After an edit, asks the index only for the requirements that were added, and takes the preferred versions, which uv's cache knows, for the rest. Returns None if
+        that does not give all packages."""
         preferred, known = self.request["preferred"], set(self.request.get("requirements", []))
         if self.request["refresh"] or not preferred or any(os.path.exists(os.path.join(self.folder, name)) for name in ("pyproject.toml", "constraints.txt")):
             return None
         with open(os.path.join(self.folder, "requirements.txt")) as stream:
             lines = [line.strip() for line in stream]
         added = [line for line in lines if line not in known and not line.startswith("-")]
-        if not all(re.match(r"[A-Za-z0-9][^/@]*$", line) for line in added):  # Not names, but addresses and paths.
+        if not all(re.match(r"[A-Za-z0-9][^/@]*$", line) for line in added):  # Some are addresses or paths, not names.
             return None
         fresh = set()
         if added:
@@ -282,7 +283,7 @@ class Uv:
         return packages if all((each["name"], each["version"]) in fresh or preferred.get(each["name"]) == each["version"] for each in packages) else None
 
     def beside_installed(self, packages):
-        """What is installed and suits the requirements is not installed again; what else is chosen then, an installation says that changes nothing."""
+        """Leaves out packages that are installed and satisfy the requirements. A dry run of the installation tells which other packages are then chosen."""
         keep = os.path.join(self.folder, "kept.txt")
         with open(keep, "w") as stream:
             stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages
@@ -306,7 +307,7 @@ class Uv:
         return kept
 
     def add_reasons(self, packages):
-        """Which package asks for which; says nothing if it is not known without the network."""
+        """Adds to each package the names of those that require it, unless uv fails to tell."""
         versions = {each["name"]: each["version"] for each in packages if each["origin"] == "index"}
         expected, early = self.early_reasons or ({}, None)
         is_expected = early and all(expected.get(name) == version for name, version in versions.items())
@@ -320,7 +321,7 @@ class Uv:
             stream.writelines("%s==%s\n" % each for each in versions.items())
         options = ["--no-header", "--annotation-style", "line", "-c", pinned] + self.constraints() + self.inputs()
         output, done = self.compile("reasons.txt", "--offline", *options, check=False)
-        if done.returncode:  # What has an address of its own is not in the cache.
+        if done.returncode:  # A package at an address of its own is not in uv's cache.
             output, done = self.compile("reasons.txt", *options, check=False)
         if done.returncode:
             return None
@@ -369,7 +370,7 @@ class Uv:
                 package["name"], package["version"], file_of(file), file.get("hashes", {}).get("sha256")))
         package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""))
         path = path_of(file["url"]) if file.get("url", "").startswith("file:") else file.get("path", "") and os.path.join(self.folder, file["path"])
-        if path:  # Of a folder of --find-links, too. What is outside of the pipeline's folder is on this machine alone, as its index may be.
+        if path:  # Also a file in a folder of --find-links. A file outside of the pipeline's folder has no address in the lock: only this machine has it.
             path = local_path(path)
             package.update({"url": ""} if path.startswith("..") and "archive" not in entry else {"origin": "path", "url": path})
         else:
@@ -458,7 +459,7 @@ def constraints_in(folder):
 
 
 def logins(folder, arguments):
-    """By host: what addresses of indexes in options, variables and requirements have of it."""
+    """Returns the logins in addresses of options, variables and requirements, by host."""
     texts = list(arguments) + list(os.environ.values())
     try:
         with open(os.path.join(folder, "requirements.txt")) as stream:
@@ -469,7 +470,7 @@ def logins(folder, arguments):
 
 
 def move_logins(arguments):
-    """Addresses of indexes that have a login become variables: other users of the machine read command lines."""
+    """Moves addresses of indexes that have a login from the arguments to variables: other users of the machine can read command lines."""
     moved, kept = {}, []
     for each in arguments:
         match = re.match(r"--(index-url|extra-index-url|default-index|index|find-links)=(.*://[^/]*@.*)", each)
@@ -494,7 +495,7 @@ def open_at(url, method, known_logins):
 
 
 def size_at(url, known_logins):
-    """0 if the server does not say."""
+    """Returns the size of the file at an address, in bytes; 0 if the server does not state it."""
     try:
         with open_at(url, "HEAD", known_logins) as answer:
             size = int(answer.headers.get("Content-Length") or 0)
@@ -504,7 +505,7 @@ def size_at(url, known_logins):
 
 
 def read_at(package, known_logins):
-    """Without a hash in the lock, another file could take the place of this one: of an index that names none, the file is read."""
+    """Reads a file to add its hash and size, because its index names no hash: without one in the lock, another file could take its place."""
     digest, size = hashlib.sha256(), 0
     try:
         with open_at(package["url"], "GET", known_logins) as answer:
@@ -517,7 +518,8 @@ def read_at(package, known_logins):
 
 
 def add_sizes(packages, known_sizes, known_logins):
-    """Packages are put into layers by their size, which pip does not say, nor do indexes of HTML. Of a file here, older versions of uv say no hash either."""
+    """Adds missing sizes, by which packages are put into layers: pip and HTML indexes state none. Adds missing hashes: those of local files, which older versions of uv do
+    not state, and those that an index does not name."""
     remote = []
     for each in packages:
         local = os.path.join(ROOT, each["url"])
@@ -554,7 +556,7 @@ def main(folder, answer=None):
     make_links_absolute(folder)
     request["uv"] = os.environ.get("PIPE_UV", "")
     request["externally_managed"] = is_externally_managed()
-    # A virtual environment is made empty, whatever this Python has.
+    # The packages of this Python do not count for a virtual environment, which is empty at first.
     request["installed"] = {} if request["is_empty"] else installed_packages()
     try:
         packages = (Uv if request["uv"] else Pip)(request, folder).resolve()

@@ -1,5 +1,5 @@
-# Usage: resolve.sh uv|pip. Runs in a container of the parent image, with a volume at $build/cache that keeps the installer. What is read from an index is read
-# each time: packages that are built to be asked for their requirements could have written what was kept.
+# Usage: resolve.sh uv|pip. Runs in a container of the parent image, with a volume at $build/cache that keeps the installer. The caches of uv and pip are not kept:
+# packages that are built to learn their requirements could have written to them.
 export UV_CACHE_DIR=/tmp/pipe-uv PIP_CACHE_DIR=/tmp/pipe-pip
 find_python || fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 uv=

@@ -6,52 +6,52 @@ const textOf = (value) => value === undefined || value === null ? "" : typeof va
 // A colour between blue and yellow, which both themes show; `at` is from 0 to 1.
 const shade = (at) => `hsl(${Math.round(230 - 185 * at)} 65% ${Math.round(58 - 16 * at)}%)`;
 
-/// The unit that a metric's name ends in.
+/// Returns the unit at the end of a metric's name; empty if there is none.
 const unitOf = (metric) => ({ ms: "ms", s: "s", sec: "s", seconds: "s", bytes: "B", mb: "MB", gb: "GB", percent: "%", pct: "%" })[(metric.match(/[_. ]([a-z]+)$/) || [])[1]] || "";
 
-/// Whether numbers are chosen by powers, as rates of learning are: most of them are far below the highest.
+/// Returns true for numbers that are spread over powers of ten, as learning rates are: most are far below the highest.
 const arePowers = (numbers) => {
   const sorted = [...numbers].sort((a, b) => a - b), low = sorted[0], high = sorted[sorted.length - 1];
   return low > 0 && high / low >= 1000 && sorted[sorted.length >> 1] * 5 < high;
 };
 
-/// At most `most` values that people count in, from `low` to `high`.
+/// Returns at most `most` round values from `low` to `high`.
 function roundValues(low, high, most) {
   if (!(high > low)) return [low];
   const rough = (high - low) / most, ten = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find((one) => one * ten >= rough) * ten, values = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) values.push(+(i * step).toPrecision(12));
   return values;
 }
-/// Powers of ten; between few of them also 2 and 5 times as much.
+/// Returns the powers of ten from `low` to `high`; if they are few, also their multiples by 2 and 5.
 function roundPowers(low, high) {
   const from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high)), every = Math.ceil((to - from) / 8), values = [];
   for (let power = from; power <= to; ++power) if ((power - from) % every === 0) for (const one of to - from < 3 ? [1, 2, 5] : [1]) values.push(+(one * 10 ** power).toPrecision(3));
   return values.filter((value) => value >= low * 0.999 && value <= high * 1.001);
 }
 
-/// Round times between two, in seconds.
+/// Returns round times from `from` to `to`, all in seconds.
 function roundTimesFrom(from, to) {
   const step = (roundTimes((to - from) * 1000)[1] || (to - from) * 1000) / 1000, values = [];
   for (let i = Math.ceil(from / step - 1e-9); i * step <= to; ++i) values.push(i * step);
   return values;
 }
 
-/// The parameters that differ among the curves or rows, in their order.
+/// Returns the names of the parameters that differ among the curves or rows, in their order.
 function varying(rows) {
   const values = new Map();
   for (const { p } of rows) for (const [key, value] of Object.entries(p || {})) { if (!values.has(key)) values.set(key, new Set()); values.get(key).add(textOf(value)); }
   return [...values.keys()].filter((key) => values.get(key).size > 1 || rows.some(({ p }) => !p || !(key in p)));
 }
 
-/// Makes numbers of texts that are numbers, where other rows have numbers: a table keeps some of its fields as they are written.
-function evenParameters(rows) {
+/// Converts texts to numbers in parameters for which other rows have numbers: a matrix from a table keeps some of its fields as they are written.
+function withNumericParameters(rows) {
   const numeric = new Set(rows.flatMap(({ p }) => Object.keys(p || {}).filter((key) => isNumber(p[key]))));
   const isText = (value) => typeof value === "string" && /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?$/i.test(value);
   return rows.map((row) => Object.entries(row.p || {}).some(([key, value]) => numeric.has(key) && isText(value))
     ? { ...row, p: Object.fromEntries(Object.entries(row.p).map(([key, value]) => [key, numeric.has(key) && isText(value) ? Number(value) : value])) } : row);
 }
 
-/// The parameter that explains most of how the last values of the curves differ; null if there is none. Many numbers count as eight ranges of them.
+/// Returns the parameter that explains most of the differences between the curves' last values; null if there is none. Many numbers count as eight ranges.
 function tellingParameter(curves, parameters) {
   const [metric] = byRank(new Set(curves.map((one) => one.metric))), ends = curves.filter((one) => one.metric === metric && isNumber(one.last)), meanOf = (list) => list.reduce((sum, one) => sum + one.last, 0) / list.length;
   let telling = null, most = 0;
@@ -61,13 +61,13 @@ function tellingParameter(curves, parameters) {
     for (const one of ends) { const value = groupOf((one.p || {})[key]); if (!groups.has(value)) groups.set(value, []); groups.get(value).push(one); }
     const within = [...groups.values()].reduce((sum, list) => { const middle = meanOf(list); return sum + list.reduce((all, one) => all + (one.last - middle) ** 2, 0); }, 0);
     const between = [...groups.values()].reduce((sum, list) => sum + list.length * (meanOf(list) - all) ** 2, 0);
-    const explained = between - (groups.size - 1) * within / Math.max(1, ends.length - groups.size); // without what any groups of this number would
+    const explained = between - (groups.size - 1) * within / Math.max(1, ends.length - groups.size); // less what random groups of this number would explain
     if (groups.size * 2 <= ends.length && explained > most) { most = explained; telling = key; }
   }
   return telling;
 }
 
-/// Describes the lines to draw: each curve, or the mean of those that differ in one parameter.
+/// Returns the lines to draw: one for each curve, or for the mean of the curves that differ only in the parameter `choice.mean`.
 function linesOf(curves, choice) {
   const names = varying(curves).filter((key) => key !== choice.mean), runs = new Set(curves.map((one) => one.run)).size > 1, bases = new Set(curves.map((one) => one.step.split(".")[0])).size > 1;
   const labelOf = (one) => [runs && one.run, bases && one.step.split(".")[0], ...names.filter((key) => key in (one.p || {})).map((key) => key + "=" + textOf(one.p[key]))].filter(Boolean).join(", ") || one.step;
@@ -87,6 +87,7 @@ function linesOf(curves, choice) {
   return [...groups.values()].map((members) => members.length > 1 ? meanOf(members) : members[0]);
 }
 
+/// Returns the line's interpolated value at x; null outside of the line.
 function valueAt(line, x) {
   let low = 0, high = line.xs.length - 1;
   if (!(x >= line.xs[0] && x <= line.xs[high])) return null;
@@ -95,7 +96,7 @@ function valueAt(line, x) {
   return span ? line.ys[low] + (line.ys[high] - line.ys[low]) * (x - line.xs[low]) / span : line.ys[high];
 }
 
-/// The mean of lines, with the lowest and the highest of them as a band.
+/// Returns the mean of lines, with the lowest and the highest of them as a band.
 function meanOf(members) {
   let xs = [...new Set(members.flatMap((line) => line.xs))].sort((a, b) => a - b);
   if (xs.length > 300) xs = Array.from({ length: 300 }, (_, i) => xs[Math.round(i * (xs.length - 1) / 299)]);
@@ -127,7 +128,7 @@ function paint(lines, by) {
   return values.map((value, i) => [textOf(value) || "none", palette[i % palette.length]]);
 }
 
-/// A chart of one metric. `choice` has x, log, smooth, mean and colour; `load(from, to, by)` asks for more values of a part.
+/// Makes a chart of one metric. `choice` has x, log, smooth, mean and colour; `load(from, to, by)` asks for more values of a part.
 function curveChart(metric, choice, load) {
   const caption = el("figcaption", {}), key = el("div", { class: "legend" }), stage = el("div", { class: "stage" }), told = el("p", { class: "told", role: "status" }), values = el("div", {});
   const reset = el("button", { class: "plain", type: "button", hidden: "" }, "Show all"), table = el("details", { class: "gather" }, el("summary", {}, "Values of ", name(metric)), values);
@@ -171,7 +172,7 @@ function curveChart(metric, choice, load) {
       if (choice.x !== "time" && lines.length <= 20) for (const one of line.of) for (const [restart, attempt] of one.restarts || []) if (restart >= x0 && restart <= x1) plot.append(svg("line", { class: "restart", x1: x(restart), x2: x(restart), y1: top, y2: height - bottom }, svg("title", {}, "attempt " + attempt + " of " + one.step)));
     }
     drawing.append(plot);
-    // What is pointed at is drawn above, so that thousands of lines stay as they are.
+    // The line that is pointed at is drawn in a layer above, so that thousands of lines need not be drawn again.
     const above = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "above", "aria-hidden": "true" });
     stage.replaceChildren(drawing, above);
     drawn = { x, y, x0, x1, y0, y1, left, right, top, bottom, width, height, above };
@@ -202,7 +203,7 @@ function curveChart(metric, choice, load) {
       if (gap < far) { far = gap; best = [line, inside]; }
     }
     if (!best) return null;
-    const [line, inside] = best; // the value that was reported next to there
+    const [line, inside] = best; // the reported value that is nearest to it follows
     return [line, line.xs.reduce((near, one) => Math.abs(one - inside) < Math.abs(near - inside) ? one : near, line.xs[0])];
   };
   const zoomTo = (from, to) => {
@@ -253,7 +254,7 @@ function curveChart(metric, choice, load) {
 }
 curveChart.count = 0;
 
-/// Charts with what is chosen for all of them. `load(metric, range)` returns a promise of curves; `finer` says whether it has more values of a part.
+/// The charts, and the choices that hold for all of them. `load(metric, range)` returns a promise of curves; `finer` is true if `load` has more values for a part.
 function curvesView(into, load, { finer = false, query = null } = {}) {
   const most = 8, charts = new Map(), grid = el("div", { class: "charts" }), more = el("button", { class: "more", type: "button" }, "Show more charts");
   const choice = { colour: query && query.get("colour") || "", x: query && query.get("x") === "time" ? "time" : "step", log: !!query && query.get("log") === "1", smooth: Math.min(0.99, Math.max(0, query && Number(query.get("smooth")) || 0)), mean: query && query.get("mean") !== null ? query.get("mean").replace(/^nothing$/, "") : null };
@@ -292,7 +293,7 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
     for (const metric of names.slice(0, shown)) {
       const loaded = await load(metric);
       if (!loaded) continue;
-      const curves = evenParameters(loaded);
+      const curves = withNumericParameters(loaded);
       if (!curves.some((one) => one.curve.length > 1)) continue;
       if (!charts.has(metric)) { const chart = curveChart(metric, choice, finer ? (from, to, by) => load(metric, { from, to, by }) : null); charts.set(metric, chart); grid.append(chart.node); }
       all = [...all.filter((one) => one.metric !== metric), ...curves.map((one) => Object.assign(one, { metric }))];

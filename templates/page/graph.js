@@ -1,7 +1,9 @@
 // The graph: a node for each step, or for all instances of one (no library: src/report/README.md).
+// The statuses, the worst first: a group of instances shows its worst one.
 const worst = ["failed", "running", "cancelled", "skipped", "pending", "succeeded", "cached"];
 const base = (step) => step.b || step.n;
 
+/// Returns a group for each step, or for all instances of one, keyed by its name.
 function groupsOf(data) {
   const groups = new Map();
   for (const step of data.steps) {
@@ -16,6 +18,7 @@ function groupsOf(data) {
   return groups;
 }
 
+/// Returns at most `most` groups: of a larger graph those that failed and what they need, else the first ones.
 function shownGroups(groups, most) {
   if (groups.size <= most) return [...groups.values()];
   const chosen = new Set(), waiting = [...groups.values()].filter((group) => group.status === "failed");
@@ -29,7 +32,7 @@ function shownGroups(groups, most) {
   return [...groups.values()].filter((group) => chosen.has(group));
 }
 
-// The column of each step: behind all that it needs; one without needs stands just before the first that uses it.
+// Returns the column of each step: after all steps that it needs. A step without needs stands just before the first step that uses it.
 function depths(groups, list) {
   const inside = new Set(list), depth = new Map(), needs = (group) => group.needs.map((one) => groups.get(one)).filter((one) => inside.has(one));
   // Iterative, because a chain may have thousands of steps.
@@ -53,7 +56,7 @@ function depths(groups, list) {
   return depth;
 }
 
-// Columns of steps, and of the lines that pass a column on their way to a later one: a step has one such line for all that use it there.
+// Returns the columns of the drawing. A column has steps, and lines that pass it on their way to a later column; a step has one such line for all steps that use it there.
 function layout(groups, list) {
   const depth = depths(groups, list), columns = [], items = new Map();
   const put = (x, group, height) => { const item = { x, group, height, before: [], after: [] }; (columns[x] = columns[x] || []).push(item); return item; };
@@ -91,7 +94,7 @@ function sorted(columns) {
   return { columns: best, height: tallest };
 }
 
-// How many of a step's instances have the state that stands for all of them.
+// Returns how many of a group's instances have the status that the group shows: ` 3 of 10`.
 function ofInstances(group) {
   if (group.n === 1) return "";
   if (group.status === "running") return " " + grouped(group.done) + "/" + grouped(group.n);
@@ -99,6 +102,7 @@ function ofInstances(group) {
   return same === group.n ? " \u00d7 " + grouped(group.n) : " " + grouped(same) + " of " + grouped(group.n);
 }
 
+/// Draws the graph; returns false if there is none.
 /// @param open follows the link of a group of steps
 function drawGraph(data, into, open) {
   const groups = groupsOf(data);
@@ -110,7 +114,7 @@ function drawGraph(data, into, open) {
   const letters = Math.max(...list.map((group) => Math.max(shownName(group).length, state(group).length * 0.9)));
   const nodeWidth = Math.min(168, Math.max(104, Math.round(26 + letters * 7.2))), nodeHeight = 40, gap = 56, pad = 12, left = (item) => pad + item.x * (nodeWidth + gap);
   const height = pad + tallest, width = pad * 2 + columns.length * (nodeWidth + gap) - gap, middle = (item) => pad / 2 + item.y;
-  const widest = 1500; // is still legible where a wide page shrinks it
+  const widest = 1500; // a drawing of this width is still legible where a wide page shrinks it
   const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
   for (const item of columns.flat()) {
     const x1 = left(item) + nodeWidth, y1 = middle(item), bend = gap / 2;

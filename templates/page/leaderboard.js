@@ -1,5 +1,5 @@
-// The metric that says most about how good a row is comes first: one of the run's headlines, else one that is good when it is high, else a loss; what a step
-// costs comes last.
+// Returns the place of a metric in an order by how much it says about a row's quality: first the run's headlines, then metrics that are good when they are high, then
+// losses, and costs such as times and sizes last.
 const goodNames = /acc|f1|auc|score|precision|recall|r2|bleu|rouge|map|iou|dice|reward/i, costNames = /(^|[_. /])(seconds|secs?|ms|time|duration|latency|epochs?|steps?|size|bytes|[kmg]i?b|memory|lr|rate|count|samples|tokens|speed|throughput|params)([_. /]|$)/i;
 function rankOf(metric, low, headlines) {
   if (headlines.includes(metric) && !costNames.test(metric)) return headlines.indexOf(metric) / 10;
@@ -9,8 +9,8 @@ function rankOf(metric, low, headlines) {
 
 const byRank = (metrics, low = new Set(), headlines = []) => [...metrics].sort((a, b) => rankOf(a, low, headlines) - rankOf(b, low, headlines));
 
-// The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
-// `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
+// The leaderboard: runs or instances as rows, parameters before metrics; values that are equal in all rows stand above the table.
+// `href(row)` returns the address that a row leads to, `open` follows it within the page; `query` has the choices that the page's address keeps.
 function leaderboardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
   const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
   if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
@@ -52,7 +52,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
       groups.get(key).all.push(row);
     }
     return [...groups.values()].map((group) => {
-      const ended = group.all.filter((row) => !isFailed(row)), averaged = ended.length ? ended : group.all; // what a failed instance had come to is no result beside others
+      const ended = group.all.filter((row) => !isFailed(row)), averaged = ended.length ? ended : group.all; // the last values of failed instances are not results
       if (group.all.length < 2) return { ...group, averaged, spread: {} };
       const m = {}, spread = {};
       for (const metric of new Set(averaged.flatMap((row) => Object.keys(row.m)))) {
@@ -64,7 +64,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
       return { ...group, averaged, m, spread };
     });
   };
-  /// The columns that differ; what is equal in all rows is told above.
+  /// Sets and sorts the rows, and the columns that differ; shows equal columns above the table.
   const arrange = () => {
     list = chosenRows();
     const runs = new Set(list.map((row) => row.run)), keys = (of) => [...new Set(list.flatMap((row) => Object.keys(row[of])))], told = [];
@@ -111,7 +111,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined && (!hasFailed(row) || list.every(hasFailed)), spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
     return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim", title: "standard deviation" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
   };
-  // A row begins with its run, its rank or its name, which lead to its page; a rank stands for a name that repeats the parameters beside it.
+  // A row begins with its run, and its rank or its name, which lead to its page. The rank replaces a name that only repeats the parameters beside it.
   const failedOf = (row) => row.all.filter(isFailed).length;
   const rowOf = (row, i, { runs, sort, kind, hasCounts, failures }) => {
     const to = (text) => { const node = linkTo && href ? linkTo(href(row), text) : name(text); if (kind === "rank" && linkTo && href) node.setAttribute("aria-label", clean(row.step)); return node; };
@@ -155,10 +155,10 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   let known = "";
   return {
     /// @param first names of metrics that say how good a row is
-    show(now, lower, first = []) { // what has the focus stays as long as nothing has changed
+    show(now, lower, first = []) { // equal rows are not drawn again, so that the focus stays
       const text = JSON.stringify(now);
       if (text === known) return;
-      [known, rows, low, headlines] = [text, evenParameters(now), new Set(lower), first];
+      [known, rows, low, headlines] = [text, withNumericParameters(now), new Set(lower), first];
       draw();
     },
   };

@@ -1,5 +1,5 @@
 // A log with its colours, in one piece or while it grows (no library: src/report/README.md).
-// `leavesOut(line)` says which lines are not shown, `belongs(line)` which whole lines are, if it is there.
+// `leavesOut(line)` is true for a line that is not shown. If `belongs` is set, only whole lines for which it is true are shown.
 function logWriter(box, leavesOut = () => false, belongs = null) {
   // Sequences of a terminal: colours count, all others are left out. One that is cut at the end waits for its rest.
   const sequence = /\u001b(?:\[([0-9;]*)([ -/]*[@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
@@ -43,7 +43,7 @@ function logWriter(box, leavesOut = () => false, belongs = null) {
   };
   const own = (text) => belongs ? text.split("\n").filter((line) => !line || belongs(line)).join("\n") : text;
   return {
-    /// Appends text; the last line may go on later. Returns the node of the lines that are whole.
+    /// Appends text, whose last line may go on in the next call. Returns the node of the whole lines.
     put(text) {
       if (shown) shown.remove();
       style = styleBefore;
@@ -61,12 +61,12 @@ function logWriter(box, leavesOut = () => false, belongs = null) {
   };
 }
 
-// Says which lines of a step with nodes are of the process.
+// Returns the test for lines that the rank of a step with nodes has printed.
 const linesOfRank = (rank) => (line) => line.startsWith("[" + rank + "] ");
 const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + step + ", attempt " + number;
 const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
 
-/// A log of which all that is shown is known.
+/// Returns the box of a log that does not grow. @param leftOut bytes before the text
 function wholeLog(title, text, leftOut, leavesOut, belongs) {
   const box = logBox(title);
   if (leftOut) box.append(el("span", { class: "dim" }, "\u2026 " + bytes(leftOut) + " before this\n"));
@@ -75,17 +75,17 @@ function wholeLog(title, text, leftOut, leavesOut, belongs) {
   return box;
 }
 
-// A line without the number of the rank that has printed it, and that number.
+// Returns a line without the mark of the rank that has printed it, and the mark; only for lines that begin with `@pipe`.
 const withoutRank = (line) => { const rank = /^\[\d+\] (?=@pipe \{)/.exec(line); return rank ? [line.slice(rank[0].length), rank[0]] : [line, ""]; };
 
-/// Returns true for a line that only reports a metric or progress: the last ones before a failure would hide its reason.
+/// Returns true for a line that only reports a metric or progress: among the last lines before a failure, such lines would hide its reason.
 function isOnlyMetric(whole) {
   const [line] = withoutRank(whole);
   if (!line.startsWith("@pipe {")) return false;
   try { const found = JSON.parse(line.slice(6)); return ("metric" in found || "progress" in found) && !("message" in found); } catch (error) { return false; }
 }
 
-/// A line that programs read, as the terminal shows it: `loss = 0.25`; others as they are.
+/// Returns a line `@pipe {...}` as the terminal shows it, such as `loss = 0.25`; other lines unchanged.
 function shownLine(whole) {
   const [line, rank] = withoutRank(whole);
   if (!line.startsWith("@pipe {")) return whole;

@@ -4,7 +4,7 @@ const phaseNames = ["waiting", "preparing", "running", "storing", "transfers"];
 const waitNames = { retry: "waiting to retry", store: "waiting for the remote store", image: "waiting for its image", answer: "waiting for an answer", step: "waiting for an equal step", limit: "waiting for a limit", gpus: "waiting for GPUs", slot: "waiting for a slot" };
 const waitOf = (attempt) => (attempt.h || [0])[0] || 0;
 
-/// An attempt's parts, in order: [kind, milliseconds]. A wait is named after what it was for; runs of before recorded only how long all of it was.
+/// Returns an attempt's parts, in order: [kind, milliseconds]. A wait is named after its reason; earlier versions of pipe recorded only the sum of all waits.
 function partsOf(data, step, attempt, number) {
   const took = duration(data, attempt), [waiting, preparing, running, storing, transfers] = attempt.h || [0, 0, took, 0];
   const usual = number > 0 ? "retry" : attempt.q ? "gpus" : "slot", waits = attempt.hw || {}, known = Object.values(waits).reduce((sum, ms) => sum + ms, 0);
@@ -14,8 +14,8 @@ function partsOf(data, step, attempt, number) {
 
 const endOf = (data, attempt) => attempt.t + Math.max(duration(data, attempt), 1);
 
-/// The steps that the run's end waited for, the first first: before each step, that of its needs which ended last. Each has
-/// `step`, `gap` (from the end of its needs to its first wait: its environment was made, or a limit or an answer was awaited) and `parts`.
+/// Returns the chain of steps that the run's end waited for: the last step to end, before it the one of its needs that ended last, and so on. Each has `step`, `gap`
+/// (milliseconds from the end of its needs to its first wait: its environment was made, or a limit or an answer was awaited) and `parts` (milliseconds by kind).
 function criticalPath(data) {
   const ran = data.steps.filter((step) => step.a && step.a.length), byBase = new Map();
   for (const step of ran) { if (!byBase.has(base(step))) byBase.set(base(step), []); byBase.get(base(step)).push(step); }
@@ -37,7 +37,7 @@ function criticalPath(data) {
 // Waits that there would not be if everything ran at once.
 const avoidable = new Set(["waiting for a slot", "waiting for GPUs", "waiting for a limit", "waiting for an equal step"]);
 
-/// How long the run would take at least, if no step had to wait: its longest chain.
+/// Returns the milliseconds that the run would take at least, if no step had to wait: its longest chain.
 function longestChain(data) {
   const longest = new Map(), known = new Map();
   for (const step of data.steps) {
@@ -56,7 +56,7 @@ function longestChain(data) {
   return Math.max(0, ...[...longest.keys()].map((one) => chain(one, new Set())));
 }
 
-/// Sentences that say what would have made the run shorter, that of the most time first.
+/// Returns sentences about what would have made the run shorter, the one about the most time first.
 function adviceOf(data, path, end) {
   const spent = new Map(), told = [], least = Math.max(end * 0.05, 100);
   for (const { parts, gap } of path) { spent.set("held back", (spent.get("held back") || 0) + gap); for (const [kind, ms] of parts) spent.set(kind, (spent.get(kind) || 0) + ms); }

@@ -1,12 +1,20 @@
 // A run, from what failed to its environments; drawn once, or again as it goes on.
 // `options.log(step, attempt, number)` makes the node of an attempt's log.
+//
+// The keys of the data are short, because a run may have many thousands of steps (src/report/run_data.cpp). Times are milliseconds, sizes bytes; `i` and `w` of a step or
+// an attempt are positions in `data.images` and `data.nodes`.
+// step: n name, b the step that it is an instance of, s status, a attempts, p parameters, i image, m message, r run that it is reused from, k key, f inputs, o outputs
+// attempt: t begin in the run, d duration, e true while it runs, x exit code, m message, q number of GPUs, c CPU time, y memory, yl its limit, h time by phase, hw waits by
+//   reason, w node, i image, g GPUs, gu their use, rd read, wr written, ra ranks, rf rank that failed first, l log, lo size of the log before `l`
+// failure: n names of steps, c their number, m message, h hints, d last lines, rf rank that failed first
+// headline: n name, v value, low true if low is good, i number of instances, w the best one, a their mean, l and b [run, value] of the run before and of the best run
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
   const result = el("section", { "aria-label": "Result", id: "result" }), questions = el("section", { "aria-label": "Questions", id: "questions", hidden: "" });
   head.append(heading, id, questions, result, facts, nav);
   let data = null, places = new Map();
 
-  /// A link to the skipped steps, and why there are any: what of their needs failed.
+  /// Returns a link to the skipped steps, with the needs that failed.
   const skippedSteps = (n) => {
     const node = el("a", { href: "#steps" }, grouped(n) + " skipped"), groups = groupsOf(data), most = 3;
     node.addEventListener("click", (event) => { event.preventDefault(); table.list("", "skipped"); });
@@ -34,9 +42,9 @@ function runView(head, main, options) {
     if (focused) [...facts.querySelectorAll("a")].find((one) => one.textContent === focused)?.focus();
   };
 
-  /// The parameters of an instance that the run has not for all.
+  /// Returns the parameters of an instance that differ from the run's.
   const ownOf = (p) => Object.fromEntries(Object.entries(p).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify((data.run.parameters || {})[key])));
-  // The metrics that say how good the run is, against the run before and the best so far.
+  // Returns the card of a metric that says how good the run is, compared with the run before and the best so far.
   const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
     const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
     const card = el("div", { class: "headline" }, el("div", { class: "dim title" }, breakingName(n)), el("div", { class: "big" }, figure(v)));
@@ -53,7 +61,7 @@ function runView(head, main, options) {
     return card;
   };
   const metricNameOf = (headline) => headline.n.slice(headline.n.indexOf(".") + 1);
-  /// The headlines, that which says most about how good the run is first, unless the pipeline names them itself.
+  /// Returns the headlines in the pipeline's order if the pipeline names them, else by how much they say about the run's quality.
   const orderedHeadlines = () => {
     const isNamed = Object.values(data.declared).some((step) => step.headline), low = new Set(data.headlines.filter((one) => one.low).map(metricNameOf));
     return isNamed ? data.headlines : [...data.headlines].sort((a, b) => rankOf(metricNameOf(a), low, []) - rankOf(metricNameOf(b), low, []));
@@ -85,7 +93,7 @@ function runView(head, main, options) {
     questions.hidden = !open.length;
   };
 
-  // Equal failures are one: its steps, its message, the hints and the end of the first step's log.
+  // Equal failures share a card: its steps, its message, the hints and the end of the first step's log.
   const failureCard = (failure, isFirst) => {
     const [first, ...others] = failure.n, step = data.steps[places.get(first)], attempt = step && lastAttempt(step);
     const card = el("div", { class: "card" }, el("h3", {}, name(first), failure.c > 1 ? " and " + count(failure.c - 1, "more step") : null), el("div", {}, name(failure.m || "failed")));
@@ -120,7 +128,7 @@ function runView(head, main, options) {
     return true;
   };
 
-  // A part is drawn again if what it shows has changed: `of` says in short what that is.
+  // Adds a section. `of` returns a summary of what the section shows; the section is drawn again only if the summary has changed.
   const part = (key, title, draw, of) => {
     const titleNode = el("h2", { id: key + "-title" }, title), body = el("div", {}), anchor = el("a", { href: "#" + key }, title);
     const node = el("section", { id: key, "aria-labelledby": key + "-title" }, titleNode, body);

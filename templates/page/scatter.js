@@ -1,5 +1,5 @@
-// Two values of rows as points, three and more as parallel lines (no library: src/report/README.md).
-// A row has label, values and colour, and href or nothing; `open` follows a link within the page.
+// A chart of rows: two columns as points, three and more as parallel axes (no library: src/report/README.md).
+// A row has label, values and colour or status, and perhaps href; `open` follows a link within the page.
 function chartOf(columns, rows, width, { noun = "row", open = null } = {}) {
   const box = el("div", {});
   if (columns.length < 2) { box.append(el("p", { class: "dim" }, "Choose two columns for a scatter plot, or more for parallel axes.")); return box; }

@@ -1,21 +1,21 @@
 // The table of steps: filtered, sorted, a page at a time; each row opens to attempts, logs and outputs.
 const lastAttempt = (step) => step.a && step.a[step.a.length - 1];
 const percent = (share) => Math.round(share * 100) + " %";
-// Of an attempt's GPU: its load, mean and most, and its memory.
+// Describes the use of an attempt's GPU: its mean and highest load, and its memory.
 const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0]) + " busy, at most " + percent(use[1]) + ", ") + bytes(use[3]) + " of " + bytes(use[4]) + " memory";
-// A choice of the process whose lines the log of an attempt with nodes shows.
+// Returns the control that chooses the rank whose lines the log of an attempt with nodes shows.
 function rankChoice(ranks, showLines) {
   const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...ranks.map((rank) => el("option", { value: rank }, "rank " + rank)));
   select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
   return el("label", {}, "Lines of", select);
 }
-// The processes of an attempt with nodes, which has ended.
+// Returns the table of the ranks of an attempt with nodes that has ended.
 function ranksOf(attempt, nodes) {
   const known = (value, shown = String) => value === null ? "" : shown(value);
-  // That of a success, if it took longer by a tenth than another one: when one has failed, all end.
+  // A rank is called the slowest only after a success, and if it took a tenth longer than the fastest: after a failure, all ranks end together.
   const times = attempt.rf === undefined && attempt.ra.every((one) => one[4] !== null) ? attempt.ra.map((one) => one[4]) : [], most = Math.max(...times);
   const slowest = times.length > 1 && most > 1.1 * Math.min(...times) ? attempt.ra[times.indexOf(most)][0] : null;
-  // Of many, the one that is looked for comes first.
+  // The rank that failed first is the first row.
   const listed = [...attempt.ra].sort((one, other) => (other[0] === attempt.rf) - (one[0] === attempt.rf));
   const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : rank === slowest ? "slowest" : ""];
   const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : { class: "whole" }, cell)));
@@ -49,14 +49,14 @@ function stepTable(into, options) {
     (attempt.g || []).forEach((gpu, at) => facts.push(gpu + gpuUse((attempt.gu || [])[at])));
     return facts.filter(Boolean).join(" \u00b7 ");
   };
-  // An input with the output that it is, or with the outputs that were gathered: many are folded.
+  // Shows an input with its source: data from outside, an output, or gathered outputs, of which many are folded.
   const inputOf = ([input, maker, digest], gathers) => {
     if (digest !== undefined) return name(input + " \u2190 " + maker + (digest && " (" + digest + ")")); // data from outside
     const made = typeof maker === "number" ? gathers[maker] || [] : [maker], few = 5;
     if (made.length <= few) return name(input + " \u2190 " + made.join(", "));
     return el("details", { class: "gather" }, el("summary", {}, name(input + " \u2190 " + count(made.length, "output"))), el("ul", {}, ...made.map((one) => el("li", {}, name(one)))));
   };
-  // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
+  // While a run goes on, an open row keeps its logs, and only its facts are replaced.
   const details = (step) => {
     const facts = el("div", {}), attempts = el("div", {}), known = [], choices = [], logs = [], ranks = [];
     let asked = 0;
@@ -173,7 +173,7 @@ function stepTable(into, options) {
       }
       select();
     },
-    /// Times go on.
+    /// Updates the times of running steps.
     tick() { for (const row of rows.values()) if (row.step.s === "running") fillCells(row); },
     /// Shows the steps whose name contains a text and that have a status, or `all`.
     list(text, state) {

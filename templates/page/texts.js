@@ -22,7 +22,7 @@ const date = (ms) => ms ? new Date(ms).toISOString().replace("T", " ").slice(0, 
 // With commas between thousands; toLocaleString() would take 30 ms to begin with.
 const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 const count = (n, noun) => grouped(n) + " " + noun + (n === 1 ? "" : "s");
-/// A text that has room in a sentence; of a longer one its beginning and its length.
+/// Returns a text that has room in a sentence: of a longer text, the beginning and the length.
 const shortened = (text, most = 200) => text.length <= most ? text : text.slice(0, most) + "\u2026 (" + grouped(text.length) + " characters)";
 const pairs = (values) => Object.entries(values || {}).map(([key, value]) => key + " = " + shortened(JSON.stringify(value))).join(", ");
 
@@ -35,10 +35,10 @@ const fill = (node, attributes, children) => {
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const name = (text) => el("bdi", {}, text);
-// A name that goes on in the next line after a mark of its own, not within a word.
+// A name whose line may break after one of its marks (`.`, `_`, `:`, `/`, `=`, `-`), but not within a word.
 const breakingName = (text) => el("bdi", { class: "breaks" }, ...clean(text).split(/(?<=[._:/=-])/).flatMap((part, i) => i ? [el("wbr", {}), part] : [part]));
 const badge = (status) => el("span", { class: "badge s-" + status }, word(status));
-// The width that a drawing has in the page; where that is below `least`, it is scrolled.
+// Returns the width of a drawing in the page, at least `least`: in a narrower page the drawing is scrolled.
 const drawingWidth = (node, least = 560) => Math.max(least, (node.closest("main") || document.body).clientWidth - 2);
 const scroller = (label, ...children) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...children);
 const factList = () => {

@@ -1,10 +1,10 @@
 // The timeline: a row for each step in the pipeline's order, its name beside it (no library: src/report/README.md).
 
-/// How long an attempt took; one that goes on: until now. Times are the server's.
+/// Returns the milliseconds that an attempt took; for one that goes on, those until now by the server's clock.
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
 const isRunning = (status) => status === "running" || status === "unknown";
 
-/// At most eight times from 0 to `end`, in steps that people count in.
+/// Returns at most eight round times from 0 to `end`, in milliseconds.
 function roundTimes(end) {
   const steps = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100]).concat([1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400].map((s) => s * 1000)).sort((a, b) => a - b);
   let step = steps.find((one) => end / one < 8) || 86400000;
@@ -13,7 +13,7 @@ function roundTimes(end) {
 }
 const shortTime = (ms) => time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h");
 
-/// The bars of attempts: from, to, and parts. Before its first attempt a step is held back after the end of its needs.
+/// Returns the bars of attempts: from, to, and parts. The bar of a step's first attempt begins at the end of the step's needs, with the part `held back`.
 function barsOf(data, path) {
   const bars = [], gaps = new Map(path.map((one) => [one.step, one.gap])), ends = new Map();
   for (const step of data.steps) if (step.a && step.a.length) ends.set(base(step), Math.max(ends.get(base(step)) || 0, endOf(data, step.a[step.a.length - 1])));
@@ -26,7 +26,7 @@ function barsOf(data, path) {
   return bars;
 }
 
-/// Gives each bar a row, and returns the rows' names: each step has one; or if they are packed, each step with all its instances as few as it needs.
+/// Gives each bar a row, and returns the rows' names. Each instance has a row of its own; packed, all instances of a step share as few rows as they need.
 function placeBars(bars, isPacked) {
   const names = [], places = new Map(), sizes = new Map();
   if (!isPacked) {
@@ -75,7 +75,7 @@ function drawTimeline(data, into) {
     let at = bar.from;
     for (const part of bar.parts) {
       const [what, ms] = part, wide = x(at + ms) - x(at);
-      if (wide >= 0.5 || part === main) { // a part that nobody could see is left out, so that thousands are drawn fast
+      if (wide >= 0.5 || part === main) { // parts that are too narrow to be seen are left out, so that thousands are drawn fast
         const kind = what === "running" ? (bar.attempt.m || bar.attempt.x ? "failed" : bar.attempt.e && isRunning(data.run.status) ? "running now" : "running") : what;
         used.add(kind);
         node.append(svg("rect", { class: "t-" + kind.replaceAll(" ", "-"), x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last && isPacked ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row

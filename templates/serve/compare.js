@@ -1,10 +1,11 @@
 // Runs beside each other: what differs first, then what is equal in all.
 function comparePage(head, main) {
   const names = new URLSearchParams(location.search).getAll("run");
+  const isShown = shownView();
   let follow = () => {};
   head.append(el("h1", {}, "Comparison"), el("p", {}, link("/leaderboard?" + new URLSearchParams(names.map((run) => ["run", run])), "Their instances as a leaderboard")));
   api("/api/compare", new URLSearchParams(names.map((run) => ["run", run]))).then((found) => {
-    if (!found) return;
+    if (!found || !isShown()) return;
     document.title = "Comparison of " + count(found.runs.length, "run");
     // The best of a metric's values, if it is not that of all runs.
     const bestOf = (row) => {
@@ -35,7 +36,7 @@ function comparePage(head, main) {
       node.addEventListener("toggle", () => { if (node.open && node.children.length === 1) node.append(tableOf(label, rows)); });
       if (rows.length) main.append(node);
     };
-    // Results, parameters and what was changed by hand come first; inputs that differ because another step made them, and what the runs used, follow.
+    // Results, parameters and changes by hand come first; inputs, which differ because another step made them otherwise, and the use of resources follow.
     const isUsed = (row) => row.group === "usage", isInput = (row) => row.group === "key" && /: input /.test(row.name);
     const differs = found.rows.filter((row) => row.differs), first = differs.filter((row) => !isUsed(row) && !isInput(row));
     main.append(el("h2", {}, "What differs"), first.length ? tableOf("What differs", first) : el("p", {}, "Nothing but time: results, parameters, code and environments are equal."));

@@ -16,7 +16,7 @@ function leaderboardPage(head, main) {
     words.set("pipeline", pipeline.value);
     const found = await api("/api/leaderboard", words);
     if (found) {
-      said.textContent = found.rows.length ? "" : where.value || pipeline.value ? "Nothing is like that." : "No run has been made yet.";
+      said.textContent = found.rows.length ? "" : where.value || pipeline.value ? "No row matches." : "No run has been made yet.";
       into.hidden = !found.rows.length;
       if (found.rows.length) {
         leaderboard = leaderboard || leaderboardView(into, { query, open: go, linkTo: link, href: (row) => "/run/" + row.run + (row.step ? "?step=" + encodeURIComponent(row.step) : "") });

@@ -19,8 +19,9 @@ function lineagePage(head, main, digest) {
       box.append(el("div", { class: "input" }, el("span", { class: "dim" }, "Input "), name(input), ...[from].flat().map((one) => one ? entryOf(one) : el("p", { class: "dim" }, "Its source is not known here."))));
     return box;
   };
+  const isShown = shownView();
   api("/api/lineage", { digest }).then((found) => {
-    if (!found) return;
+    if (!found || !isShown()) return;
     main.append(el("h2", {}, "What made it"), found.made_by ? entryOf(found.made_by) : el("p", {}, "No step in this state folder made it."));
   });
   return () => {};

@@ -1,5 +1,6 @@
 // A log of any size: its end at first, earlier parts when they are asked for, and what is printed meanwhile.
 function liveLog(runId, step, number, title, isOpen, leavesOut, belongs) {
+  // Bytes: of an answer; of all that is shown; and of a log's growth that is not shown piece by piece.
   const most = 131072, mostShown = 2097152, mostBehind = 524288;
   const where = { run: runId, step, attempt: number };
   const box = logBox(title), said = el("span", { role: "status" });
@@ -16,7 +17,7 @@ function liveLog(runId, step, number, title, isOpen, leavesOut, belongs) {
   };
   const isAtBottom = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   const take = (part) => { to = part.to; size = part.size; isOver = part.over; if (part.text) writer.put(part.text); };
-  // One request at a time: what a later one brings depends on the one before.
+  // One request at a time, because the range of each depends on the answer to the one before.
   let busy = Promise.resolve();
   const ask = (parameters, use) => busy = busy.then(async () => {
     const part = await api("/api/log", { ...where, most, ...parameters() });

@@ -50,6 +50,7 @@ function questionPage(head, main) {
       ? el("div", { class: "card", role: "status" }, el("h2", {}, name(question.question)), el("div", {}, "Step ", name(question.step), ": ", name(answeredText(question))))
       : questionForm(question, credential, show));
   };
-  answerRequest("/api/question?" + new URLSearchParams({ run, step }), credential).then((question) => question && show(question));
+  const isShown = shownView();
+  answerRequest("/api/question?" + new URLSearchParams({ run, step }), credential).then((question) => question && isShown() && show(question));
   return () => {};
 }

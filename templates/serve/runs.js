@@ -107,7 +107,7 @@ function runsView(head, main) {
       const focused = body.contains(document.activeElement) && document.activeElement.closest("tr").querySelector("a").textContent, kind = focused && document.activeElement.tagName;
       body.replaceChildren(...found.runs.map(row));
       if (focused) { const line = [...body.children].find((one) => one.querySelector("a").textContent === focused); if (line) line.querySelector(kind).focus(); }
-      said.textContent = found.total === 0 ? (state.where || state.pipeline || state.tag ? "No run is like that." : "No run has been made yet.")
+      said.textContent = found.total === 0 ? (state.where || state.pipeline || state.tag ? "No run matches." : "No run has been made yet.")
         : grouped(found.offset + 1) + " to " + grouped(found.offset + found.runs.length) + " of " + count(found.total, "run");
       newer.disabled = state.offset === 0;
       older.disabled = state.offset + page >= found.total;

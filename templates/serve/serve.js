@@ -10,7 +10,7 @@ if (here.searchParams.has("token")) {
   history.replaceState(null, "", here.pathname + here.search + here.hash);
 }
 
-/// An address of data that the browser fetches by itself.
+/// Returns an address of data that the browser fetches by itself, so that the token has to be part of the address.
 function dataAddress(path, parameters) {
   const words = new URLSearchParams(parameters);
   words.set("token", localStorage.getItem("token"));
@@ -35,7 +35,7 @@ async function api(path, parameters) {
   return null;
 }
 
-/// Listens to events while the page is visible. Returns the function that ends it.
+/// Listens to events while the page is visible. Returns the function that stops listening.
 function listen(parameters, handlers) {
   let source = null;
   const begin = () => {
@@ -70,7 +70,7 @@ function go(path) {
   scrollTo(0, 0);
 }
 
-/// Asks for curves of a metric, all of them or a part in more values.
+/// Asks for the curves of a metric; with a range, for more values of that part.
 function askedCurves(runs, metric, range) {
   const words = new URLSearchParams(runs.map((run) => ["run", run]));
   words.set("name", metric);
@@ -79,6 +79,7 @@ function askedCurves(runs, metric, range) {
 }
 
 function runPage(id) {
+  const isShown = shownView();
   let leave = () => {}, isLive = false;
   const view = runView(head, main, {
     isLive: true,
@@ -109,7 +110,7 @@ function runPage(id) {
   };
   const ticking = setInterval(() => { if (!document.hidden) view.tick(); }, 1000);
   api("/api/run", { run: id }).then((all) => {
-    if (!all) return;
+    if (!all || !isShown()) return;
     document.title = clean(all.run.pipeline) + " " + all.run.id;
     view.show(all);
     follow();
@@ -120,10 +121,16 @@ function runPage(id) {
   return () => { clearInterval(ticking); leave(); };
 }
 
-let leaveView = () => {}, shownAt = "";
+let leaveView = () => {}, shownAt = "", shownViews = 0;
+/// Returns a test whether the view that is shown now still is: an answer that arrives after the user has left the view must not be drawn into the next one.
+function shownView() {
+  const mine = shownViews;
+  return () => mine === shownViews;
+}
 const shownAddress = () => location.pathname + location.search;
 function show() {
   leaveView();
+  ++shownViews;
   shownAt = shownAddress();
   head.replaceChildren();
   main.replaceChildren();

@@ -239,7 +239,7 @@ if rate > 0.2: raise ValueError('diverged')
     def test_curves_are_coloured_by_the_parameter_that_explains_their_ends(self):
         scripts = "".join((PAGE / f"{name}.js").read_text() for name in ("texts", "curves", "leaderboard"))
         chosen = """(() => { const rows = Array.from({ length: 64 }, (_, i) => ({ metric: 'loss', last: i / 64 + i % 5, p: { few: i % 2, rate: i === 9 ? '0.09' : i / 100, noise: i * 29 % 64, part: i % 5 } }));
-            const even = evenParameters(rows); return [even[9].p.rate, tellingParameter(even, ['few', 'noise', 'part']), tellingParameter(even.map((one) => ({ ...one, last: one.p.rate ** 2 })), ['few', 'noise', 'rate', 'part'])]; })()"""
+            const even = withNumericParameters(rows); return [even[9].p.rate, tellingParameter(even, ['few', 'noise', 'part']), tellingParameter(even.map((one) => ({ ...one, last: one.p.rate ** 2 })), ['few', 'noise', 'rate', 'part'])]; })()"""
         self.assertEqual(self.browser.js(scripts + chosen), [0.09, "part", "rate"], "a number written as text, and what explains the last values")
 
     def test_a_leaderboard_of_runs_has_the_runs_of_one_pipeline(self):

@@ -252,10 +252,10 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
 }
 
 TEST_F(DockerGpus, an_engine_without_device_requests_gives_gpus_by_the_runtime) {
-  access_->try_next(docker::GpuWay::device_request, "could not select device driver");
-  ASSERT_EQ(access_->ways().back(), docker::GpuWay::runtime);
-  while (access_->ways().front() != docker::GpuWay::runtime)
-    access_->try_next(access_->ways().front(), "could not select device driver");
+  access_->try_next(docker::GpuMethod::device_request, "could not select device driver");
+  ASSERT_EQ(access_->methods().back(), docker::GpuMethod::runtime);
+  while (access_->methods().front() != docker::GpuMethod::runtime)
+    access_->try_next(access_->methods().front(), "could not select device driver");
   AttemptBuilder step(test::shell("nvidia-smi -L"));
   EXPECT_EQ(orchestrators::visible_gpus(output("pipe-" + run_id_ + "-runtime",
                                                orchestrators::docker_engine::container_body(
@@ -268,7 +268,7 @@ TEST_F(DockerGpus, if_the_engine_lacks_one_way_to_give_gpus_the_next_is_tried) {
   const auto* version = test::run_task(loop_, engine_.info());
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
   docker::GpuAccess access(*version, info_with_cdi());
-  ASSERT_EQ(access.ways().front(), docker::GpuWay::cdi);
+  ASSERT_EQ(access.methods().front(), docker::GpuMethod::cdi);
   AttemptBuilder step(test::shell("nvidia-smi -L"));
   auto where = container_options();
   where.gpu_access = &access;
@@ -279,7 +279,7 @@ TEST_F(DockerGpus, if_the_engine_lacks_one_way_to_give_gpus_the_next_is_tried) {
   test::run_task(loop_, removals.settle());
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(seen(step), std::vector{uuid(2)});
-  EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
+  EXPECT_EQ(access.methods().front(), docker::GpuMethod::device_request);
 }
 
 TEST_F(DockerGpus, a_shell_too_tries_the_next_way_to_get_gpus) {
@@ -295,7 +295,7 @@ TEST_F(DockerGpus, a_shell_too_tries_the_next_way_to_get_gpus) {
       loop_, orchestrators::docker_engine::run_shell(engine_, one, where, plain_image));
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
+  EXPECT_EQ(access.methods().front(), docker::GpuMethod::device_request);
 }
 
 TEST_F(DockerGpus, an_unknown_gpu_is_explained) {

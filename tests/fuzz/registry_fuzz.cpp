@@ -35,6 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   names_registry(text);
   const auto [name, rest] = split_reference(text);
   if (name.size() > size) __builtin_trap();
-  by_digest(pipeline::core::parse_json(text), "registry.example/a:1");
+  pinned_reference(pipeline::core::parse_json(text), "registry.example/a:1");
   return 0;
 }

@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   docker::decode_trace(text);
   docker::BuildLog traced([](const std::string&) {}), told([](const std::string&) {});
-  traced.message({{"id", "moby.buildkit.trace"}, {"aux", core::encode_base64(text)}});
-  docker::JsonLines lines([&](const nlohmann::json& message) { told.message(message); });
+  traced.read({{"id", "moby.buildkit.trace"}, {"aux", core::encode_base64(text)}});
+  docker::JsonLines lines([&](const nlohmann::json& message) { told.read(message); });
   lines.feed(text);
   lines.finish();
   for (const auto* log : {&traced, &told}) {

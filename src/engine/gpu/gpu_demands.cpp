@@ -79,7 +79,8 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   for (const auto& [machine, count] : by_machine) {
     nodes += count / demand.each;
     const auto& of_machine = *std::ranges::find(units_, machine, &gpu::Unit::machine);
-    counts += (counts.empty() ? "" : ", ") + of_machine.place + " has " + std::to_string(count);
+    counts +=
+        (counts.empty() ? "" : ", ") + of_machine.machine_name + " has " + std::to_string(count);
   }
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{

@@ -146,7 +146,8 @@ Failure start_failure(const docker::EngineError& error, const AttemptSpec& attem
   if (error.status() != 500 && docker::is_retryable(error.status(), text))
     return engine_lost(error);
   if (auto trouble = gpu::gpu_trouble(text)) {
-    const auto kind = trouble->passing ? FailureKind::infrastructure : FailureKind::not_started;
+    const auto kind =
+        trouble->is_transient ? FailureKind::infrastructure : FailureKind::not_started;
     return {kind, "could not start: " + trouble->cause, std::move(trouble->advice), {text}};
   }
   if (text.find("exec") != text.npos && text.find("mount") == text.npos)

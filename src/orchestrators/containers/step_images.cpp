@@ -167,7 +167,7 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
     image.only_here = false;
   } else if (published_ && !image.only_here) {
     const auto parent = co_await engine_.inspect_image(status.reference);
-    auto known = parent ? docker::by_digest(*parent, status.reference) : std::string();
+    auto known = parent ? docker::pinned_reference(*parent, status.reference) : std::string();
     if (!known.empty()) image.reference = std::move(known);
   }
   if (step.program) image.program = co_await program_words(step, status.image_id);
@@ -193,7 +193,7 @@ async::Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus stat
   const docker::LocalImage image{status.reference, status.image_id};
   co_await published_->publish(image, step.name, events, cancel);
   if (const auto& tag = step.settings->docker.image_tag; tag && !step.program)
-    co_await published_->name(image, *tag, step.name, events, cancel);
+    co_await published_->add_tag(image, *tag, step.name, events, cancel);
 }
 
 async::Task<Environment> StepImages::environment_of(const StepSpec& step,

@@ -181,9 +181,9 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
       result.failure = was_stopped();
       co_return result;
     }
-    const auto way = replaceable_gpu_way(attempt, options);
+    const auto method = replaceable_gpu_method(attempt, options);
     auto outcome = co_await try_container(engine, attempt, options, image, removals);
-    if (!way || !outcome.refusal || !options.gpu_access->try_next(*way, *outcome.refusal))
+    if (!method || !outcome.refusal || !options.gpu_access->try_next(*method, *outcome.refusal))
       co_return outcome.result;
     co_await removals.settle();  // The next container has the same name.
   }

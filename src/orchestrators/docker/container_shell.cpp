@@ -202,10 +202,11 @@ async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
                                      ContainerOptions& options, std::string image) {
   for (;;) {
-    const auto way = replaceable_gpu_way(attempt, options);
+    const auto method = replaceable_gpu_method(attempt, options);
     std::string refusal;
     auto result = co_await try_shell(engine, attempt, options, image, refusal);
-    if (!way || refusal.empty() || !options.gpu_access->try_next(*way, refusal)) co_return result;
+    if (!method || refusal.empty() || !options.gpu_access->try_next(*method, refusal))
+      co_return result;
   }
 }
 
@@ -242,7 +243,7 @@ async::Task<std::optional<int>> join_container(docker::EngineApi& engine, Runnin
   auto running =
       co_await docker::start_exec(engine, container, std::move(words), shell.has_terminal);
   auto streams = shell_of(engine, "/exec/" + running.id, *running.connection, shell.has_terminal,
-                          std::move(running.first));
+                          std::move(running.first_output));
   co_await connect_terminal(std::move(streams), shell.has_terminal);
   co_return co_await docker::exec_code(engine, running.id);
 }
@@ -261,7 +262,7 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   limit.start(answer_timeout);
   bool is_whole = false;
   try {
-    frames.feed(running.first);
+    frames.feed(running.first_output);
     std::array<char, 16384> buffer;
     while (const auto got = co_await running.connection->read_some(buffer))
       frames.feed({buffer.data(), got});

@@ -175,10 +175,10 @@ json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& option
   return all;
 }
 
-std::optional<docker::GpuWay> replaceable_gpu_way(const AttemptSpec& attempt,
-                                                  const ContainerOptions& options) {
+std::optional<docker::GpuMethod> replaceable_gpu_method(const AttemptSpec& attempt,
+                                                        const ContainerOptions& options) {
   if (!options.gpu_access) return std::nullopt;
-  return options.gpu_access->replaceable_way(
+  return options.gpu_access->replaceable_method(
       settings::gpu_request(attempt.step.settings->resources));
 }
 

@@ -39,8 +39,8 @@ struct ContainerOptions {
 
 /// Returns the method by which the engine is asked for the attempt's GPUs; nothing if the attempt
 /// holds none, or its step demands the method.
-std::optional<docker::GpuWay> replaceable_gpu_way(const AttemptSpec& attempt,
-                                                  const ContainerOptions& options);
+std::optional<docker::GpuMethod> replaceable_gpu_method(const AttemptSpec& attempt,
+                                                        const ContainerOptions& options);
 
 /// Label with the rank of a process of a step with nodes.
 inline constexpr const char* rank_label = "pipe.rank";

@@ -235,7 +235,7 @@ class DockerOrchestrator : public OneEngine {
     co_await users_.find(attempt, options);
     if (!attempt.gpus.empty()) {
       auto* access = options.gpu_access = co_await gpu_access();
-      if (access->ways().empty())
+      if (access->methods().empty())
         throw core::EnvironmentError("cannot give GPUs to the step '" + attempt.step.name +
                                      "': " + access->problem());
       options.memory = co_await memory();
@@ -435,8 +435,9 @@ class DockerOrchestrator : public OneEngine {
     const auto* engine = co_await engine_.info();
     if (!gpu_access_) {
       gpu_access_.emplace(*engine, *info);
-      if (!gpu_access_->ways().empty())
-        core::log::info("engine: GPUs by " + std::string(to_string(gpu_access_->ways().front())));
+      if (!gpu_access_->methods().empty())
+        core::log::info("engine: GPUs by " +
+                        std::string(to_string(gpu_access_->methods().front())));
     }
     co_return &*gpu_access_;
   }

@@ -39,7 +39,7 @@ address_v4 address_towards(const asio::any_io_executor& executor, const address_
 
 }  // namespace
 
-async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::EngineAt>& engines) {
+async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::RunEngine>& engines) {
   constexpr unsigned own_placeholder =
       0;  // Stands for this machine's address, which is found out last.
   std::vector<address_v4> found;

@@ -23,12 +23,12 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
                                        std::string image, StringMap labels,
                                        core::CancelSource& cancel) {
   gpu::Inventory inventory;
-  if (access.ways().empty()) {
+  if (access.methods().empty()) {
     inventory.unavailable = gpu::Unavailable{access.problem(), {}};
     co_return inventory;
   }
   for (;;) {
-    const auto way = access.ways().front();
+    const auto method = access.methods().front();
     const auto name = "pipe-" + labels["pipe.run"] + "-gpus";
     json body;
     body["Image"] = image;
@@ -56,7 +56,7 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
     } catch (const EngineError& error) {
       refused = error.what();
     }
-    if (access.try_next(way, *refused)) continue;
+    if (access.try_next(method, *refused)) continue;
     inventory.unavailable = unavailable(*refused, *refused);
     co_return inventory;
   }

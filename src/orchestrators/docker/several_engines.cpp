@@ -27,7 +27,7 @@ bool wants_gpus(const StepSpec& step) {
 class SeveralEngines : public Orchestrator {
  public:
   SeveralEngines(asio::io_context& loop, const OrchestratorOptions& options,
-                 std::vector<docker::EngineAt> engines)
+                 std::vector<docker::RunEngine> engines)
       : at_(std::move(engines)) {
     for (const auto& [endpoint, address] : at_)
       engines_.push_back(make_one_engine(loop, options, endpoint));
@@ -267,7 +267,7 @@ class SeveralEngines : public Orchestrator {
     return *engines_[index_of(process ? process->node : 0, process ? process->nodes : 1, gpu)];
   }
 
-  const std::vector<docker::EngineAt> at_;
+  const std::vector<docker::RunEngine> at_;
   std::vector<std::unique_ptr<OneEngine>> engines_;
   Capabilities capabilities_;
   std::vector<std::string>
@@ -279,7 +279,7 @@ class SeveralEngines : public Orchestrator {
 
 std::unique_ptr<Orchestrator> make_several_engines(asio::io_context& loop,
                                                    const OrchestratorOptions& options,
-                                                   std::vector<docker::EngineAt> engines) {
+                                                   std::vector<docker::RunEngine> engines) {
   return std::make_unique<SeveralEngines>(loop, options, std::move(engines));
 }
 

@@ -16,6 +16,6 @@ namespace pipeline::orchestrators::docker_engine {
 /// @param engines two or more
 std::unique_ptr<Orchestrator> make_several_engines(asio::io_context& loop,
                                                    const OrchestratorOptions& options,
-                                                   std::vector<docker::EngineAt> engines);
+                                                   std::vector<docker::RunEngine> engines);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -10,7 +10,7 @@
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/requirement_files.hpp"
 #include "orchestrators/processes/step_variables.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::processes {
@@ -180,7 +180,7 @@ void HostEnvironments::describe(HostContext& host) const {
   if (plan.digest.empty()) {
     environment.id.clear();
     environment.description = python + ", virtual environment with " + plan.summary();
-    const auto unknown = python_packages::unknown_of(plan.asked);
+    const auto unknown = python_packages::unknown_reason(plan.asked);
     environment.reason = !unknown.empty()
                              ? "not known until it runs: " + unknown
                              : "its requirements are not in " + lock_->path().filename().string() +
@@ -197,7 +197,7 @@ void HostEnvironments::describe(HostContext& host) const {
 async::Task<Environment> HostEnvironments::environment(const StepSpec& step) {
   auto& found = host(step);
   if (found.plan) {
-    if (found.plan->digest.empty() && python_packages::unknown_of(found.plan->asked).empty()) {
+    if (found.plan->digest.empty() && python_packages::unknown_reason(found.plan->asked).empty()) {
       environments_.look_up(*found.plan);
       describe(found);
     }
@@ -216,7 +216,7 @@ async::Task<> HostEnvironments::lock(const StepSpec& step, EventSink& events,
   const auto unknown = core::only_looks() ? unknown_to_look(found.plan->asked) : std::string();
   if (!unknown.empty()) {
     events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
-    if (lock_) lock_->leave_unknown();
+    if (lock_) lock_->keep_all_environments();
   }
   if (found.plan->is_resolved() || !unknown.empty()) co_return;
   co_await environments_.resolve(*found.plan, step.name, events, cancel);

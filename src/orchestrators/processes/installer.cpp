@@ -15,7 +15,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/project.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "docker/package_resolver.hpp"
 #include "orchestrators/processes/install_advice.hpp"
 #include "orchestrators/processes/requirement_files.hpp"
@@ -133,7 +133,7 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
                              {"NO_COLOR", "1"}})
     variables_[name] = value;
   // uv does not read pip's configuration, and installers bring authorities of their own.
-  const auto host = docker::read_host_config(docker::this_machine());
+  const auto host = docker::read_index_config(docker::this_machine());
   for (const auto& [name, value] : host.variables) variables_.try_emplace(name, value);
   if (host.ca)
     for (const char* name :

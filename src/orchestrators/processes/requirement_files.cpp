@@ -7,7 +7,7 @@
 
 #include "core/address.hpp"
 #include "core/file.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 
 namespace pipeline::orchestrators::processes {
 namespace {
@@ -106,7 +106,7 @@ std::string unknown_to_look(const python_packages::PythonRequirements& asked) {
       "--overrides",  "--constraint",    "--constraints",   "--pre",           "--prerelease",
       "--resolution", "--exclude-newer", "--no-index",      "--index-url",     "--extra-index-url",
       "--find-links", "--index",         "--default-index", "--index-strategy"};
-  if (auto unknown = python_packages::unknown_of(asked); !unknown.empty()) return unknown;
+  if (auto unknown = python_packages::unknown_reason(asked); !unknown.empty()) return unknown;
   for (const auto& argument : asked.arguments)
     if (std::ranges::find(allowed, argument.substr(0, argument.find('='))) == allowed.end())
       return "the installer has the option " + argument.substr(0, argument.find('='));

@@ -21,7 +21,7 @@
 #include "orchestrators/cache_folder.hpp"
 #include "orchestrators/processes/environment_packages.hpp"
 #include "orchestrators/processes/installer.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 
 namespace pipeline::orchestrators::processes {
 namespace {
@@ -173,7 +173,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   plan.python.file = fs::absolute(plan.python.file);  // Tools work in another folder.
   if (auto file = program_to_look_at(plan.python.file); !file.empty()) plan.python.file = file;
   plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
-  if (!python_packages::unknown_of(plan.asked).empty()) return plan;
+  if (!python_packages::unknown_reason(plan.asked).empty()) return plan;
   plan.resolves = python_packages::resolves(plan.asked.requirements) ||
                   !plan.asked.pyproject.empty() || settings.local_project_install_command;
   if (settings.local_project_install_command) {
@@ -200,7 +200,7 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   auto facts = facts_.find(plan.python.identity);
   if (facts == facts_.end()) {
     if (program_to_look_at(plan.python.file).empty()) {
-      python_packages::leave_unknown(plan.asked, plan.python.file.string() + " is in the project");
+      python_packages::mark_unknown(plan.asked, plan.python.file.string() + " is in the project");
       return;
     }
     facts = facts_.emplace(plan.python.identity, read_python_facts(plan.python.file)).first;
@@ -222,7 +222,7 @@ void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
         plan.notices.push_back(std::move(notice));
       plan.locked = std::make_shared<const lockfile::LockedEnvironment>(std::move(*found));
     }
-  plan.digest = plan.is_resolved() && python_packages::unknown_of(plan.asked).empty()
+  plan.digest = plan.is_resolved() && python_packages::unknown_reason(plan.asked).empty()
                     ? digest_of(plan, root_, state_)
                     : std::string();
 }

@@ -114,7 +114,7 @@ async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
   co_await look_for_file(environment, image->file);
   if (!environment.ready && image->file != image->parent.file)
     environment.reason = "its packages are installed, without an engine: " +
-                         docker::describe_layers({}, image->packages.plan.layers, false);
+                         docker::describe_layers({}, image->packages.plan.layers);
   const auto fingerprint = environment.ready ? PulledImages::fingerprint_of(step) : std::string();
   if (!fingerprint.empty()) environment.fingerprint = std::string(without_engine) + fingerprint;
   co_return environment;
@@ -153,7 +153,7 @@ async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
   if (core::only_looks()) {
     const auto why = image ? image->packages.unknown : std::string("its parent image is missing");
     events.emit(event::Notice{step.name, "its packages are not known until it runs: " + why});
-    packages_.leave_unknown();
+    packages_.keep_all_environments();
     co_return;
   }
   if (!image) image = co_await pull_parent(own, events, cancel);
@@ -234,8 +234,8 @@ async::Task<> ImageFiles::install(const StepSpec& step, const Unbuilt& image, Ev
     return packages_.install(image.packages, image.parent.variables, image.parent.file,
                              tar.parent_path(), on_line, cancel);
   };
-  const auto reason = image.packages.reference + " for the nodes: " +
-                      docker::describe_layers({}, image.packages.plan.layers, false);
+  const auto reason = image.packages.reference +
+                      " for the nodes: " + docker::describe_layers({}, image.packages.plan.layers);
   const std::function<async::Task<std::string>()> work = [&]() {
     return make(known, step.name, reason, write, events, cancel);
   };

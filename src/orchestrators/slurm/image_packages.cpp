@@ -15,7 +15,7 @@
 #include "orchestrators/owner.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
-#include "python_packages/unknown.hpp"
+#include "python_packages/unknown_requirements.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -142,7 +142,7 @@ PackagePlan ImagePackages::plan(const StepSpec& step, docker::ImagePlan plan,
   docker::Locked locked;
   if (result.adds_files()) {
     const auto& python = result.plan.python;
-    result.unknown = python_packages::unknown_of(python);
+    result.unknown = python_packages::unknown_reason(python);
     if (!result.unknown.empty()) {
       result.unknown = "not known until it runs: " + result.unknown;
       return result;

@@ -56,9 +56,9 @@ class ImagePackages {
   async::Task<> install(const PackagePlan& plan, StringMap variables, std::filesystem::path file,
                         std::filesystem::path folder, std::function<void(std::string)> on_line,
                         core::CancelSource& cancel);
-  /// See lockfile::LockFile::leave_unknown().
-  void leave_unknown() {
-    if (options_.lock) options_.lock->leave_unknown();
+  /// See lockfile::LockFile::keep_all_environments().
+  void keep_all_environments() {
+    if (options_.lock) options_.lock->keep_all_environments();
   }
 
  private:

@@ -42,7 +42,7 @@ const std::string dockerfile =
 TEST(BuildLogs, a_recorded_trace_is_shown_as_titles_and_whole_lines) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); });
-  for (auto& message : recorded()) log.message(message);
+  for (auto& message : recorded()) log.read(message);
   auto text = joined(lines);
   EXPECT_NE(text.find("RUN [\"/bin/sh\", \"-c\", \"echo first; printf half; sleep 0.3; echo way; "
                       "exit 3\"]\nfirst\nhalfway\n"),
@@ -61,9 +61,17 @@ TEST(BuildLogs, a_line_without_end_is_shown_in_pieces) {
     longest = std::max(longest, line.size());
   });
   constexpr std::size_t piece = 1 << 20, pieces = 8;
-  for (std::size_t i = 0; i < pieces; ++i) log.message({{"stream", std::string(piece, 'x')}});
+  for (std::size_t i = 0; i < pieces; ++i) log.read({{"stream", std::string(piece, 'x')}});
   EXPECT_EQ(passed_on, piece * pieces);
   EXPECT_LE(longest, piece);
+}
+
+TEST(BuildLogs, a_long_line_with_a_carriage_return_is_kept) {
+  std::vector<std::string> lines;
+  BuildLog log([&](const std::string& line) { lines.push_back(line); });
+  const std::string text(10'000, 'x');
+  log.read({{"stream", "10 %\r20 %\r\r" + text + "\r\n"}});
+  EXPECT_EQ(lines, std::vector{text});
 }
 
 /// Returns a field of protobuf that holds bytes.
@@ -84,16 +92,16 @@ TEST(BuildLogs, vertexes_without_end_are_forgotten) {
   const std::string text(60'000, 'x');
   for (int i = 0; i < 1600; ++i) {
     const auto of_vertex = field(3, field(1, "sha256:" + std::to_string(i)) + field(4, text));
-    log.message({{"id", "moby.buildkit.trace"}, {"aux", core::encode_base64(of_vertex)}});
+    log.read({{"id", "moby.buildkit.trace"}, {"aux", core::encode_base64(of_vertex)}});
   }
   EXPECT_LT(in_use(), before + (std::size_t{85} << 20));
 }
 
 TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {
   BuildLog log([](const std::string&) {});
-  for (auto& message : recorded()) log.message(message);
+  for (auto& message : recorded()) log.read(message);
   ImagePlan plan;
-  plan.own = true;
+  plan.for_own_dockerfile = true;
   auto error = build_failure(plan, dockerfile, log, "");
   EXPECT_NE(std::string(error.what()).find("at line 3 of the Dockerfile"), std::string::npos)
       << error.what();
@@ -106,13 +114,13 @@ TEST(BuildLogs, the_classic_builders_failure_is_found_too) {
   BuildLog log([](const std::string&) {});
   for (auto* text : {"Step 1/2 : FROM debian", "\n", " ---> d00be5e6b8c5\n", "Step 2/2 : RUN make",
                      "\n", "make: no rule\n"})
-    log.message({{"stream", text}});
-  log.message(
+    log.read({{"stream", text}});
+  log.read(
       {{"errorDetail",
         {{"code", 2}, {"message", "The command '/bin/sh -c make' returned a non-zero code: 2"}}},
        {"error", "x"}});
   ImagePlan plan;
-  plan.own = true;
+  plan.for_own_dockerfile = true;
   auto error = build_failure(plan, "FROM debian\n# c\nRUN   make\n", log, "");
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
 }
@@ -121,15 +129,32 @@ TEST(BuildLogs, a_failure_of_podman_is_found_too) {
   BuildLog log([](const std::string&) {});
   for (auto* text : {"[1/2] STEP 1/1: FROM debian AS a\n", "[2/2] STEP 1/2: FROM debian\n",
                      "[2/2] STEP 2/2: RUN make\n", "make: no rule\n"})
-    log.message({{"stream", text}});
-  log.message({{"error", "building at STEP \"RUN make\": while running runtime: exit status 2\n"}});
+    log.read({{"stream", text}});
+  log.read({{"error", "building at STEP \"RUN make\": while running runtime: exit status 2\n"}});
   ImagePlan plan;
-  plan.own = true;
+  plan.for_own_dockerfile = true;
   auto error = build_failure(plan, "FROM debian AS a\nFROM debian\nRUN   make\n", log, "");
   EXPECT_STREQ(error.what(),
                "cannot build the image of the pipeline's own Dockerfile at line 3 of the "
                "Dockerfile: building at STEP \"RUN make\": while running runtime: exit status 2");
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
+}
+
+TEST(BuildLogs, a_failure_of_a_layer_of_packages_is_told_in_plain_words) {
+  BuildLog log([](const std::string&) {});
+  for (auto* text : {"Step 1/2 : FROM python\n",
+                     "Step 2/2 : RUN [\"/bin/sh\", \"/pipe-build/python/layer.sh\", \"uv\"]\n"})
+    log.read({{"stream", text}});
+  log.read({{"error", "The command '/bin/sh' returned a non-zero code: 2"}});
+  ImagePlan plan;
+  plan.parent_image = "python";
+  EXPECT_STREQ(build_failure(plan,
+                             "FROM python\nRUN [\"/bin/sh\", \"/pipe-build/python/layer.sh\", "
+                             "\"uv\"]\n",
+                             log, "")
+                   .what(),
+               "cannot build the image from python at line 2 of the Dockerfile: the locked "
+               "Python packages could not be installed (exit code 2)");
 }
 
 TEST(BuildLogs, a_parent_without_a_shell_is_recognised_in_podmans_words_too) {
@@ -139,8 +164,8 @@ TEST(BuildLogs, a_parent_without_a_shell_is_recognised_in_podmans_words_too) {
         "error running container: from /usr/bin/crun creating container for [/bin/sh -c "
         "touch /a]: level=error msg=\"runc create failed: exec: \\\"/bin/sh\\\": stat "
         "/bin/sh: no such file or directory\"\n"})
-    log.message({{"stream", text}});
-  log.message({{"error", "building at STEP \"RUN /bin/sh -c touch /a\": exit status 1\n"}});
+    log.read({{"stream", text}});
+  log.read({{"error", "building at STEP \"RUN /bin/sh -c touch /a\": exit status 1\n"}});
   ImagePlan plan;
   plan.parent_image = "bare";
   EXPECT_STREQ(
@@ -150,17 +175,17 @@ TEST(BuildLogs, a_parent_without_a_shell_is_recognised_in_podmans_words_too) {
 
 TEST(BuildLogs, an_instruction_unknown_to_podman_is_reported_without_fields_of_its_struct) {
   BuildLog log([](const std::string&) {});
-  log.message({{"stream", "STEP 2/2: RUNN true\n"}});
-  log.message({{"error",
-                "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\" "
-                "&imagebuilder.Step{Env:[]string{}, Command:\"runn\"}\n"}});
+  log.read({{"stream", "STEP 2/2: RUNN true\n"}});
+  log.read({{"error",
+             "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\" "
+             "&imagebuilder.Step{Env:[]string{}, Command:\"runn\"}\n"}});
   EXPECT_EQ(log.error(), "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\"");
 }
 
 TEST(BuildLogs, a_reason_that_pipes_own_script_prints_is_the_message) {
   BuildLog log([](const std::string&) {});
-  log.message({{"stream", "pipe: error: no Python here\npipe: hint: add it\n"}});
-  log.message({{"error", "returned a non-zero code: 1"}});
+  log.read({{"stream", "pipe: error: no Python here\npipe: hint: add it\n"}});
+  log.read({{"error", "returned a non-zero code: 1"}});
   ImagePlan plan;
   plan.parent_image = "debian";
   auto error = build_failure(plan, "FROM debian\n", log, "");
@@ -171,7 +196,7 @@ TEST(BuildLogs, a_reason_that_pipes_own_script_prints_is_the_message) {
 TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); });
-  log.message({{"stream", "10%\r50%\r100%\n\x1b[31mred\x1b[0m\a\r\n"}});
+  log.read({{"stream", "10%\r50%\r100%\n\x1b[31mred\x1b[0m\a\r\n"}});
   EXPECT_EQ(joined(lines), "100%\nred\n");
 }
 
@@ -179,8 +204,8 @@ TEST(BuildLogs, a_layer_of_packages_is_announced_with_its_packages) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); },
                {{"layer 1 of 1: numpy 1.26.4 (17 MiB)", "layer 1 of 1:", 17 << 20}});
-  log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
-  log.message({{"stream", "Step 10/20 : COPY layers/7 /x\n"}});
+  log.read({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
+  log.read({{"stream", "Step 10/20 : COPY layers/7 /x\n"}});
   EXPECT_EQ(joined(lines), "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
 }
 
@@ -188,10 +213,10 @@ TEST(BuildLogs, bytes_received_by_a_build_are_shown_as_those_of_a_pull) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); },
                {{"layer 1 of 1: torch 2.4.0 (500 MiB)", "layer 1 of 1:", 500 << 20}});
-  log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
-  log.message({{"stream", "Step 10/20 : RUN install\n"}});
+  log.read({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
+  log.read({{"stream", "Step 10/20 : RUN install\n"}});
   for (const auto* bytes : {"0", "20000000", "60000000", "61000000", "200000000", "600000000"})
-    log.message({{"stream", "pipe: received " + std::string(bytes) + "\n"}});
+    log.read({{"stream", "pipe: received " + std::string(bytes) + "\n"}});
   EXPECT_EQ(joined(lines),
             "layer 1 of 1: torch 2.4.0 (500 MiB)\n"
             "Step 10/20 : RUN install\n"

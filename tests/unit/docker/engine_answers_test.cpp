@@ -63,6 +63,11 @@ TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
                     "[" + answer + "]", [&] { return api_->list_containers({"l"}); }),
                 HasSubstr("cannot list the containers: the engine's answer has no Id"))
         << answer;
+    EXPECT_THAT(failure_of<docker::ExecStream>(
+                    answer, [&] { return docker::start_exec(*api_, "c", {"sh"}, false); }),
+                HasSubstr("cannot start a command in the container c: the engine's answer has no "
+                          "Id"))
+        << answer;
   }
 }
 
@@ -185,9 +190,10 @@ TEST_F(EngineAnswers, to_an_upgrade_that_never_come_are_given_up) {
       ADD_FAILURE() << kind;
     } catch (const core::EnvironmentError& error) {
       EXPECT_THAT(error.what(), HasSubstr("cannot attach to the container 0123456789ab: ")) << kind;
-      EXPECT_THAT(error.what(), HasSubstr(kind == "refusal"  ? "404"
-                                          : kind == "no end" ? "too long"
-                                                             : "no answer came in time"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(kind == "refusal"  ? "404"
+                            : kind == "no end" ? "too long"
+                                               : "the engine did not respond in time"));
     }
   }
 }

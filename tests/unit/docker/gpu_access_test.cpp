@@ -35,36 +35,41 @@ json given(const GpuAccess& by, const settings::GpuRequest& request = {},
   return body;
 }
 
-using Ways = std::vector<GpuWay>;
+using Methods = std::vector<GpuMethod>;
 
 TEST(GpuAccess, tries_first_what_the_engine_is_known_to_have) {
-  EXPECT_EQ(access(system(true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}));
-  EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(),
-            (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
-  EXPECT_EQ(access(system(true, {}, true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}))
+  EXPECT_EQ(access(system(true)).methods(),
+            (Methods{GpuMethod::device_request, GpuMethod::runtime}));
+  EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).methods(),
+            (Methods{GpuMethod::device_request, GpuMethod::cdi, GpuMethod::runtime}));
+  EXPECT_EQ(access(system(true, {}, true)).methods(),
+            (Methods{GpuMethod::device_request, GpuMethod::runtime}))
       << "an engine with CDI would list its devices";
-  EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(),
-            (Ways{GpuWay::cdi, GpuWay::device_request}));
-  EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).ways(), (Ways{GpuWay::device_request}));
-  EXPECT_TRUE(access(system(true)).certain());
-  EXPECT_FALSE(access(system(false)).certain());
+  EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).methods(),
+            (Methods{GpuMethod::cdi, GpuMethod::device_request}));
+  EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).methods(),
+            (Methods{GpuMethod::device_request}));
+  EXPECT_TRUE(access(system(true)).is_certain());
+  EXPECT_FALSE(access(system(false)).is_certain());
 }
 
 TEST(GpuAccess, an_engine_that_cannot_list_its_cdi_devices_is_asked_for_them) {
   const auto older = [](bool runtime, bool folders) {
     return access(system(runtime, {}, folders), false, "26.1.5", "1.45");
   };
-  EXPECT_EQ(older(false, true).ways(), (Ways{GpuWay::device_request, GpuWay::cdi}));
-  EXPECT_FALSE(older(false, true).certain());
-  EXPECT_EQ(older(true, true).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
-  EXPECT_EQ(older(false, false).ways(), (Ways{GpuWay::device_request})) << "its CDI is off";
+  EXPECT_EQ(older(false, true).methods(), (Methods{GpuMethod::device_request, GpuMethod::cdi}));
+  EXPECT_FALSE(older(false, true).is_certain());
+  EXPECT_EQ(older(true, true).methods(),
+            (Methods{GpuMethod::device_request, GpuMethod::cdi, GpuMethod::runtime}));
+  EXPECT_EQ(older(false, false).methods(), (Methods{GpuMethod::device_request}))
+      << "its CDI is off";
 }
 
 TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {
-  EXPECT_EQ(access(system(false), true, "5.4.0").ways(), (Ways{GpuWay::cdi}));
-  EXPECT_EQ(access(system(true), true, "6.0.1").ways(), (Ways{GpuWay::cdi}));
+  EXPECT_EQ(access(system(false), true, "5.4.0").methods(), (Methods{GpuMethod::cdi}));
+  EXPECT_EQ(access(system(true), true, "6.0.1").methods(), (Methods{GpuMethod::cdi}));
   const auto old = access(system(true), true, "4.3.1");
-  EXPECT_TRUE(old.ways().empty());
+  EXPECT_TRUE(old.methods().empty());
   EXPECT_NE(old.problem().find("5.4"), std::string::npos);
 }
 
@@ -116,31 +121,31 @@ TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
 
 TEST(GpuAccess, a_way_that_failed_is_not_tried_again) {
   auto by = access(system(true));
-  EXPECT_FALSE(
-      by.try_next(GpuWay::device_request, "nvidia-container-cli: device error: 9: unknown device"))
-      << "it has that way";
-  EXPECT_TRUE(by.try_next(GpuWay::device_request,
+  EXPECT_FALSE(by.try_next(GpuMethod::device_request,
+                           "nvidia-container-cli: device error: 9: unknown device"))
+      << "it has that method";
+  EXPECT_TRUE(by.try_next(GpuMethod::device_request,
                           R"(could not select device driver "" with capabilities: [[gpu]])"));
-  EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
-  EXPECT_TRUE(by.try_next(GpuWay::device_request, R"(could not select device driver "")"))
+  EXPECT_EQ(by.methods(), (Methods{GpuMethod::runtime}));
+  EXPECT_TRUE(by.try_next(GpuMethod::device_request, R"(could not select device driver "")"))
       << "an attempt beside it, which had begun before";
-  EXPECT_EQ(by.ways(), (Ways{GpuWay::runtime}));
-  EXPECT_FALSE(by.try_next(GpuWay::runtime, "unknown or invalid runtime name: nvidia"))
+  EXPECT_EQ(by.methods(), (Methods{GpuMethod::runtime}));
+  EXPECT_FALSE(by.try_next(GpuMethod::runtime, "unknown or invalid runtime name: nvidia"))
       << "there is no other";
 }
 
 TEST(GpuAccess, a_refused_request_for_cdi_says_nothing_of_the_way_of_other_steps) {
   const auto by = access(system(true));
   settings::GpuRequest request;
-  EXPECT_EQ(by.replaceable_way(request), GpuWay::device_request);
+  EXPECT_EQ(by.replaceable_method(request), GpuMethod::device_request);
   request.driver = "cdi";
-  EXPECT_EQ(by.replaceable_way(request), std::nullopt);
+  EXPECT_EQ(by.replaceable_method(request), std::nullopt);
   EXPECT_EQ(given(by, request)["HostConfig"]["DeviceRequests"][0]["Driver"], "cdi");
 }
 
 TEST(GpuAccess, the_runtime_gets_its_variables) {
   auto by = access(system(true));
-  by.try_next(GpuWay::device_request, "could not select device driver");
+  by.try_next(GpuMethod::device_request, "could not select device driver");
   settings::GpuRequest request;
   auto body = given(by, request);
   EXPECT_EQ(body["HostConfig"]["Runtime"], "nvidia");

@@ -391,7 +391,7 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
   put("docker/.dockerignore", "# all but text\n*\n!*.txt\n");
   put("other/c.txt", "c");
   auto own = plan({.dockerfile = "docker/Dockerfile"});
-  EXPECT_TRUE(own.own);
+  EXPECT_TRUE(own.for_own_dockerfile);
   EXPECT_EQ(paths(own.context), ".pipe.dockerfile a.txt ");  // As the rules say: no Dockerfile.
   EXPECT_EQ(own.dockerfile_path, ".pipe.dockerfile");
   EXPECT_EQ(own.images_used, (std::vector<std::string>{"python:3.11", "debian:bookworm-slim",
@@ -408,7 +408,7 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
   EXPECT_EQ(paths(plan(settings).context), ".pipe.dockerfile ");
   auto more = plan({.dockerfile = "docker/Dockerfile", .requirements = {"a"}});
   ASSERT_TRUE(more.parent);
-  EXPECT_TRUE(more.parent->own);
+  EXPECT_TRUE(more.parent->for_own_dockerfile);
   EXPECT_TRUE(more.images_used.empty());
 }
 

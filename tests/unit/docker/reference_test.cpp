@@ -39,15 +39,15 @@ TEST(References, are_split_at_tag_and_digest) {
 TEST(References, by_digest_is_of_the_same_repository_however_it_is_written) {
   const nlohmann::json image{
       {"RepoDigests", {"python@sha256:01", "host:5000/a@sha256:02", "owner/name@sha256:03"}}};
-  EXPECT_EQ(by_digest(image, "python:3.11"), "python@sha256:01");
-  EXPECT_EQ(by_digest(image, "docker.io/library/python:3.11"),
+  EXPECT_EQ(pinned_reference(image, "python:3.11"), "python@sha256:01");
+  EXPECT_EQ(pinned_reference(image, "docker.io/library/python:3.11"),
             "docker.io/library/python@sha256:01");
-  EXPECT_EQ(by_digest(image, "docker.io/owner/name"), "docker.io/owner/name@sha256:03");
-  EXPECT_EQ(by_digest(image, "host:5000/a:env"), "host:5000/a@sha256:02");
-  EXPECT_EQ(by_digest(image, "host:5001/a:env"), "");
-  EXPECT_EQ(by_digest(image, "host:5000/ab"), "");
-  EXPECT_EQ(by_digest({{"RepoDigests", nullptr}}, "python"), "");
-  EXPECT_EQ(by_digest(nlohmann::json::object(), "python"), "");
+  EXPECT_EQ(pinned_reference(image, "docker.io/owner/name"), "docker.io/owner/name@sha256:03");
+  EXPECT_EQ(pinned_reference(image, "host:5000/a:env"), "host:5000/a@sha256:02");
+  EXPECT_EQ(pinned_reference(image, "host:5001/a:env"), "");
+  EXPECT_EQ(pinned_reference(image, "host:5000/ab"), "");
+  EXPECT_EQ(pinned_reference({{"RepoDigests", nullptr}}, "python"), "");
+  EXPECT_EQ(pinned_reference(nlohmann::json::object(), "python"), "");
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ TEST(SshUrl, is_refused_if_a_shell_or_ssh_could_take_it_for_more_than_a_word) {
                           "ssh://[::1]22",
                           "ssh://::1",
                           "ssh://me:secret@host",
+                          "ssh://me:secret@host/x y",
                           "ssh://host/x;y",
                           "ssh://host/x y",
                           "ssh://host/$x",

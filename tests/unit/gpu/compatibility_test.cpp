@@ -98,6 +98,10 @@ TEST(Wheels, with_a_build_of_their_own_take_precedence_over_those_that_need_them
   EXPECT_EQ(summary(wheels({"torchvision", "torch==2.1.0+cpu"})), "cpu torch");
   EXPECT_EQ(summary(wheels({"jax", "jaxlib==0.4.13+cuda11.cudnn86"})), "carries jaxlib 11");
   EXPECT_EQ(summary(wheels({"jax==0.5", "jax-cuda12-plugin"})), "");
+  EXPECT_EQ(summary(wheels({"torch==2.1.0+cpu --hash=sha256:01"})), "cpu torch");
+  EXPECT_EQ(summary(wheels({"torch==2.1.0 --hash=sha256:01 --hash=sha256:02"})),
+            "carries torch 12.1");
+  EXPECT_EQ(wheels({"torch==2.1.0+cpu --hash=sha256:01"})[0].requirement, "torch==2.1.0+cpu");
   EXPECT_EQ(summary(wheels_of(std::vector<std::string>{"torch==2.1.0"}, {}, false)),
             "carries torch")
       << "the index's default for ARM is not known";

@@ -200,11 +200,11 @@ TEST_F(GpuInventory, has_no_gpus_that_the_callers_variable_hides) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   ASSERT_EQ(two.devices.size(), 2u);
   EXPECT_EQ(two.devices[1].index, 3u) << "the index is that of nvidia-smi";
-  EXPECT_EQ(two.narrowed, "CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs");
+  EXPECT_EQ(two.hidden_notice, "CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs");
   EXPECT_TRUE(none.devices.empty());
-  EXPECT_EQ(none.narrowed,
+  EXPECT_EQ(none.hidden_notice,
             "CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs");
-  EXPECT_EQ(Machine().read().narrowed, "");
+  EXPECT_EQ(Machine().read().hidden_notice, "");
 }
 
 }  // namespace

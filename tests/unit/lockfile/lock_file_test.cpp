@@ -145,7 +145,7 @@ TEST_F(Locks, of_a_conflict_both_sides_are_preferred_and_what_is_equal_stays) {
   core::write_file_atomically(file, conflicted);
   EXPECT_THROW(LockFile(file).find(of_image({"six"})), core::InputError);
   LockFile merged(file);
-  merged.merge_conflicts();
+  merged.accept_conflicts();
   const auto all = of_image({"idna", "attrs", "click"});
   EXPECT_FALSE(merged.find(all));
   EXPECT_TRUE(merged.had_conflict());
@@ -164,7 +164,7 @@ TEST_F(Locks, of_a_conflict_both_sides_are_preferred_and_what_is_equal_stays) {
 TEST_F(Locks, a_conflict_in_which_nothing_is_asked_for_is_removed_with_the_unused) {
   core::write_file_atomically(file, conflicted);
   LockFile merged(file);
-  merged.merge_conflicts();
+  merged.accept_conflicts();
   ASSERT_TRUE(merged.find(of_image({"six"})));
   merged.remove_unused();
   EXPECT_EQ(lockfile::parse(text(), "f").environments.size(), 1u);
@@ -180,7 +180,7 @@ TEST_F(Locks, of_data_in_conflict_each_address_is_kept) {
                                         line("https://h/b", '2') + line("https://h/c", '2') +
                                         ">>>>>>> other\n");
   LockFile merged(file);
-  merged.merge_conflicts();
+  merged.accept_conflicts();
   ASSERT_TRUE(merged.find_data("https://h/a") && merged.find_data("https://h/c"));
   EXPECT_EQ(merged.find_data("https://h/b")->sha256, std::string(64, '1'));
 }
@@ -288,7 +288,7 @@ TEST_F(Locks, nothing_is_unused_while_the_packages_of_a_step_are_not_known) {
   first.put(of_image({"idna"}), environment_of({package("idna", "2")}));
   LockFile second(file, {.frozen = true});
   second.find(of_image({"six"}));
-  second.leave_unknown();
+  second.keep_all_environments();
   second.remove_unused();
   EXPECT_TRUE(second.unused().empty());
 }

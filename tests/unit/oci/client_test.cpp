@@ -143,7 +143,7 @@ TEST_F(Registry, refusals_say_what_is_missing) {
   index_ = R"({"schemaVersion": 1, "fsLayers": []})";
   EXPECT_THAT(failure(reference()), testing::HasSubstr("of the outdated first schema"));
   index_ = "not JSON";
-  EXPECT_THAT(failure(reference()), testing::HasSubstr("its manifest is not an object"));
+  EXPECT_THAT(failure(reference()), testing::HasSubstr("its manifest is not a JSON object"));
   busy_ = 100;
   EXPECT_THAT(failure(reference()), testing::HasSubstr("answered 503"));
 }

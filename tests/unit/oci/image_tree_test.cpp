@@ -141,9 +141,9 @@ TEST_F(ImageTrees, a_later_entry_replaces_an_earlier_one_and_hard_links_are_the_
       entry('1', "h", {}, "g") + entry('2', "s", {}, "g") + entry('1', "t", {}, "s") +
       entry('3', "device") + entry('6', "pipe"));
   add(entry('0', "f", "a file") + entry('5', "g/") + entry('1', "i", {}, "./h"));
-  tree_.add_missing("/pipe", true, 7);
-  tree_.add_missing("etc/hosts", false, 7);
-  tree_.add_missing("f", true, 7);
+  tree_.add_missing_folder("/pipe", 7);
+  tree_.add_missing_file("etc/hosts", 7);
+  tree_.add_missing_folder("f", 7);
   const auto content = std::string(1500, 'g');
   EXPECT_EQ(files(), "etc/ 5 \netc/hosts 0 @7\nf 0 a file\ng/ 5 \nh 0 " + content + "\ni 0 " +
                          content + "\npipe/ 5 @7\ns 2 g\nt 2 g\n");

@@ -11,14 +11,14 @@ namespace {
 
 using testing::ElementsAre;
 
-docker::EngineAt engine(std::string url, std::string address = {}) {
-  docker::EngineAt at;
+docker::RunEngine engine(std::string url, std::string address = {}) {
+  docker::RunEngine at;
   at.endpoint.url = std::move(url);
   at.address = std::move(address);
   return at;
 }
 
-std::vector<std::string> found(const std::vector<docker::EngineAt>& engines) {
+std::vector<std::string> found(const std::vector<docker::RunEngine>& engines) {
   asio::io_context loop;
   return test::run_task(loop, addresses_of(engines));
 }

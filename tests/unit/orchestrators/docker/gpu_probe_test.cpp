@@ -37,7 +37,7 @@ TEST_F(HangingProbe, is_ended_by_a_stop_and_its_container_is_removed) {
   nlohmann::json system;
   system["Runtimes"]["nvidia"]["path"] = "nvidia-container-runtime";
   docker::GpuAccess access(engine, system);
-  ASSERT_FALSE(access.ways().empty());
+  ASSERT_FALSE(access.methods().empty());
   StringMap labels;
   labels["pipe.run"] = "r1";
   EXPECT_THROW(run_task(loop_, orchestrators::docker_engine::probe_gpus(

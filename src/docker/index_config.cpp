@@ -1,4 +1,4 @@
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,8 +108,8 @@ StringMap read_pip_files(const std::vector<fs::path>& files) {
 
 }  // namespace
 
-HostSources this_machine() {
-  HostSources sources;
+IndexSources this_machine() {
+  IndexSources sources;
   sources.variable = [](const std::string& name) -> std::optional<std::string> {
     auto* value = std::getenv(name.c_str());
     return value && *value ? std::optional<std::string>(value) : std::nullopt;
@@ -133,8 +133,8 @@ HostSources this_machine() {
   return sources;
 }
 
-HostConfig read_host_config(const HostSources& sources) {
-  HostConfig config;
+IndexConfig read_index_config(const IndexSources& sources) {
+  IndexConfig config;
   auto pip = read_pip_files(sources.pip_files);
   for (std::string key : pip_keys) {
     auto name = core::variable_name("PIP_", key);
@@ -180,9 +180,9 @@ HostConfig read_host_config(const HostSources& sources) {
   return config;
 }
 
-HostConfig config_for_build(const HostSources& sources, const std::vector<std::string>& images,
-                            std::vector<std::string>& notices) {
-  auto config = read_host_config(sources);
+IndexConfig config_for_build(const IndexSources& sources, const std::vector<std::string>& images,
+                             std::vector<std::string>& notices) {
+  auto config = read_index_config(sources);
   const auto patterns = core::words_of(sources.variable(index_parents).value_or(""));
   const auto is_trusted = [&](const std::string& image) {
     return (image.find('/') == image.npos && !settings::image_archive(image)) ||
@@ -207,7 +207,7 @@ HostConfig config_for_build(const HostSources& sources, const std::vector<std::s
   return config;
 }
 
-std::vector<ContextFile> host_files(const HostConfig& config) {
+std::vector<ContextFile> host_files(const IndexConfig& config) {
   std::string script = "# How the caller's machine reaches package indexes.\n";
   for (auto& [name, value] : config.variables)
     if (core::is_variable_name(name) && !core::has_control_characters(value))

@@ -4,17 +4,17 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "docker/host_config.hpp"
+#include "docker/index_config.hpp"
 #include "python_packages/requirements.hpp"
 
 namespace pipeline::docker {
 namespace {
 
-struct HostConfigs : testing::Test {
+struct IndexConfigs : testing::Test {
   core::TemporaryFolder folder;
   StringMap environment;
-  HostSources sources() {
-    HostSources result;
+  IndexSources sources() {
+    IndexSources result;
     result.variable = [this](const std::string& name) -> std::optional<std::string> {
       auto found = environment.find(name);
       return found == environment.end() ? std::nullopt : std::optional(found->second);
@@ -31,9 +31,9 @@ struct HostConfigs : testing::Test {
   }
 };
 
-TEST_F(HostConfigs, a_machine_without_configuration_gives_nothing_to_builds) {
+TEST_F(IndexConfigs, a_machine_without_configuration_gives_nothing_to_builds) {
   put("system.crt", "the default bundle");
-  auto config = read_host_config(sources());
+  auto config = read_index_config(sources());
   EXPECT_TRUE(config.variables.empty());
   EXPECT_FALSE(config.ca);
   auto files = host_files(config);
@@ -41,7 +41,7 @@ TEST_F(HostConfigs, a_machine_without_configuration_gives_nothing_to_builds) {
   EXPECT_EQ(files[0].path, "host/env.sh");
 }
 
-TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
+TEST_F(IndexConfigs, pip_conf_reaches_pip_and_uv) {
   auto bundle = put("corp.pem", "pem");
   put("pip.conf",
       "# c\n[global]\nindex-url = https://u:p@index.example/simple\nextra_index_url =\n    "
@@ -49,7 +49,7 @@ TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
           bundle +
           "\ntarget = /x\n[freeze]\nindex-url = no\n[install]\ntrusted-host: h.example\nfind-links "
           "= /opt/wheels https://wheels.example\n");
-  auto config = read_host_config(sources());
+  auto config = read_index_config(sources());
   EXPECT_EQ(config.variables,
             (StringMap{{"PIP_INDEX_URL", "https://u:p@index.example/simple"},
                        {"UV_INDEX_URL", "https://u:p@index.example/simple"},
@@ -62,21 +62,21 @@ TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
   EXPECT_EQ(config.ca, bundle);
 }
 
-TEST_F(HostConfigs, what_pip_conf_says_of_install_wins_over_what_any_file_says_of_all) {
+TEST_F(IndexConfigs, what_pip_conf_says_of_install_wins_over_what_any_file_says_of_all) {
   put("system.conf", "[install]\nindex-url = https://install.example\nproxy =\n");
   put("user.conf",
       "[install]\ntimeout = 5\n[global]\nindex-url = https://all.example\ntimeout = 9\n"
       "proxy = http://proxy.example\n");
   auto files = sources();
   files.pip_files = {folder.path() / "system.conf", folder.path() / "user.conf"};
-  EXPECT_EQ(read_host_config(files).variables,
+  EXPECT_EQ(read_index_config(files).variables,
             (StringMap{{"PIP_INDEX_URL", "https://install.example"},
                        {"UV_INDEX_URL", "https://install.example"},
                        {"PIP_TIMEOUT", "5"},
                        {"PIP_PROXY", "http://proxy.example"}}));
 }
 
-TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
+TEST_F(IndexConfigs, variables_win_over_files_and_local_folders_stay_out) {
   put("pip.conf", "[global]\nindex-url = https://file.example\n");
   environment = {{"PIP_INDEX_URL", "https://variable.example"},
                  {"PIP_FIND_LINKS", "/opt/wheels"},
@@ -84,7 +84,7 @@ TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
                  {"https_proxy", "http://proxy:3128"},
                  {"PIPE_APT_SNAPSHOT_MIRROR", "https://mirror.example"},
                  {"UV_INDEX_CORP_PASSWORD", "it's secret"}};
-  auto config = read_host_config(sources());
+  auto config = read_index_config(sources());
   EXPECT_EQ(config.variables, (StringMap{{"PIP_INDEX_URL", "https://variable.example"},
                                          {"UV_DEFAULT_INDEX", "https://uv.example"},
                                          {"https_proxy", "http://proxy:3128"},
@@ -96,15 +96,15 @@ TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
       std::string::npos);
 }
 
-TEST_F(HostConfigs, a_bundle_is_taken_from_the_variables_or_from_certificates_added_to_the_system) {
+TEST_F(IndexConfigs, a_bundle_is_taken_from_variables_or_from_certificates_added_to_the_system) {
   environment = {{"PIP_CERT", "/no/such/file"}, {"SSL_CERT_FILE", put("ssl.pem", "x")}};
-  EXPECT_EQ(read_host_config(sources()).ca, folder.path() / "ssl.pem");
+  EXPECT_EQ(read_index_config(sources()).ca, folder.path() / "ssl.pem");
   environment.clear();
   auto with_own = sources();
   put("system.crt", "bundle");
   put("own.crt", "mine");
   with_own.own_certificates = folder.path();
-  EXPECT_EQ(read_host_config(with_own).ca, folder.path() / "system.crt");
+  EXPECT_EQ(read_index_config(with_own).ca, folder.path() / "system.crt");
 }
 
 TEST(Requirements, lists_are_sorted_and_options_come_first) {
@@ -154,7 +154,7 @@ TEST(Requirements, installer_arguments_become_options) {
   EXPECT_THROW(python_packages::installer_arguments({{"a", "x\ny"}}), core::InputError);
 }
 
-TEST_F(HostConfigs, logins_reach_only_images_that_the_user_trusts_with_them) {
+TEST_F(IndexConfigs, logins_reach_only_images_that_the_user_trusts_with_them) {
   environment = {{"PIP_INDEX_URL", "https://ann:geheim@packages.example/simple"},
                  {"UV_INDEX_LAB_PASSWORD", "geheim"},
                  {"https_proxy", "http://ann:proxy@proxy.example"}};
