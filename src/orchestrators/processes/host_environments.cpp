@@ -18,12 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Returns true for a program that each virtual environment has.
 bool comes_with_environment(const std::string& program) {
   return program.starts_with("python") || program.starts_with("pip");
 }
 
-/// Returns true if it matters to the step whether there is bash.
-bool reads_text(const StepSpec& step) {
+/// Returns true for a command that bash executes where PATH has bash, and sh elsewhere.
+bool depends_on_bash(const StepSpec& step) {
   return step.command.shell && step.command.interpreter.empty();
 }
 
@@ -42,7 +43,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
   };
   add_all(programs);
   add_all(notices);
-  if (reads_text(step)) key += '\2';
+  if (depends_on_bash(step)) key += '\2';
   for (const auto* variables : {&settings.environment, &settings.runtime_environment}) {
     for (const auto& [name, value] : *variables) add(name), add(value);
     key += '\1';
@@ -136,7 +137,7 @@ void HostEnvironments::fill_in(HostContext& host, const StepSpec& step, const st
     if (name.starts_with("python") && !program.file.empty())
       python = program.version.empty() ? "Python" : "Python " + program.version;
   }
-  if (reads_text(step)) {
+  if (depends_on_bash(step)) {
     const auto& bash = on_path.find("bash");
     hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
     host.fingerprint["programs"]["bash"] = bash.identity;

@@ -15,7 +15,7 @@
 #include "model/step_span.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/processes/installer.hpp"
+#include "orchestrators/processes/file_lock.hpp"
 #include "orchestrators/slurm/image_export.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 
