@@ -21,7 +21,9 @@ constexpr const char* queue_format = "%i|%T|%r|%N|%j";
 /// How long the first cancellation waits for others, because jobs are often stopped together.
 constexpr auto time_to_gather_stops = 20ms;
 
-constexpr std::size_t full_command_size = 60'000;  // ssh gives it to a shell as one argument.
+/// Bytes of ids after which another scancel begins: ssh passes a command to the shell as one
+/// argument, for which Linux has room for 128 KiB.
+constexpr std::size_t full_command_size = 60'000;
 constexpr int ssh_failed = 255, not_found = 127;
 
 }  // namespace
@@ -103,7 +105,7 @@ bool is_lost_answer(std::string_view errors) {
       signs, [&](std::string_view sign) { return errors.find(sign) != errors.npos; });
 }
 
-bool is_wrong_word(std::string_view errors) {
+bool is_permanent_refusal(std::string_view errors) {
   static constexpr std::string_view signs[] = {
       "Invalid account",   "Invalid qos",     "Invalid feature", "Invalid preferred feature",
       "Invalid node name", "Invalid license", "Invalid wckey",   "reservation is invalid"};
@@ -117,8 +119,9 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   // Slurm gives sbatch's variables to the job, and keeps them in the controller's folder.
   if (name == "sbatch") command = sbatch_command({command.begin() + 1, command.end()});
   if (name == "squeue" || name == "scancel") command = queue_command(command);
-  co_await free_.acquire(0);
-  const async::Permit permit(free_);
+  constexpr std::size_t same_rank = 0;
+  co_await call_slots_.acquire(same_rank);
+  const async::Permit permit(call_slots_);
   ++calls_;
   co_await login_.connect();
   net::ProgramCall program;
@@ -167,7 +170,7 @@ async::Task<std::string> Client::refusal(std::vector<std::string> options) {
   } catch (const SlurmError& error) {
     text = error.what();
   }
-  if (!is_wrong_word(text)) text.clear();
+  if (!is_permanent_refusal(text)) text.clear();
   co_return text;
 }
 
@@ -215,6 +218,7 @@ async::Task<std::vector<QueuedJob>> Client::jobs_named(std::string name) {
 async::Task<std::vector<QueuedJob>> Client::jobs_of_user() {
   const auto user = co_await own_user();
   std::vector<std::string> command{"squeue", "--noheader", user, "--format", "%i|%T|%r|%N|%k"};
+  // The format has the comment where parse_queue() reads the name.
   auto jobs = parse_queue(co_await call(std::move(command)));
   for (auto& job : jobs) job.comment = std::exchange(job.name, {});
   co_return jobs;
@@ -233,6 +237,7 @@ async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::
       co_await call(std::move(command));
     } catch (const SlurmError& error) {
       const std::string_view text = error.what();
+      // scancel --quiet fails without a message for a job that has ended.
       const bool has_ended = text.find("Invalid job id") != text.npos ||
                              text.find("already") != text.npos ||
                              text.find("complet") != text.npos || text.ends_with("failed: ");

@@ -70,7 +70,7 @@ class JobMonitor {
   async::Change has_work_, wants_news_;
   async::Gate has_settled_;                                ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
-  bool is_over_ = false;
+  bool is_over_ = false;                                   ///< settle() ends the background tasks.
   Clock::time_point answered_ = Clock::now(), asked_ = answered_;
   std::chrono::milliseconds pause_;
   std::string error_;

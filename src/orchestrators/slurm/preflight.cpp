@@ -123,7 +123,7 @@ void check_time(const Partition& partition, const StepSpec& step,
               {"the partition '" + partition.name + "' gives a job at most " +
                minutes(*partition.max_time)},
               "`settings: {slurm: {time: " + std::to_string(partition.max_time->count()) +
-                  "m}}` is all of it, whatever the `timeout`"));
+                  "m}}` asks for the partition's limit, whatever the `timeout` is"));
 }
 
 struct Refusal {
@@ -149,7 +149,7 @@ std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
 
 }  // namespace
 
-std::vector<std::string> unknown_conditions(const ResourceSettings& resources) {
+std::vector<std::string> ignored_conditions(const ResourceSettings& resources) {
   std::vector<std::string> notices;
   const auto add = [&](bool is_set, const char* name, const char* instead) {
     if (is_set)
