@@ -67,7 +67,7 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
       if (info->podman && !options.elsewhere) {
         const bool sees_files = co_await has_files_of(engine, attempt, made.id);
         if (!sees_files) {
-          core::log::info("engine: this Podman does not see the files of this machine: copied");
+          core::log::info("engine: Podman does not see this machine's files, so they are copied");
           options.elsewhere = true;
           co_await engine.remove_container(made.id);
           continue;

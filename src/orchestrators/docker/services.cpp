@@ -30,7 +30,7 @@ class ServiceGroup {
                asio::any_io_executor executor, const StringMap& images)
       : executor_(executor),
         changed_(executor, asio::steady_timer::time_point::max()),
-        from_outside_(attempt.io.cancel, [this](core::StopLevel level) {
+        attempt_stop_(attempt.io.cancel, [this](core::StopLevel level) {
           stop_.stop(level);
           changed_.cancel();
         }) {
@@ -96,7 +96,7 @@ class ServiceGroup {
   asio::any_io_executor executor_;
   asio::steady_timer changed_;  ///< Cancelled on every change.
   core::CancelSource stop_;
-  core::CancelSource::Listener from_outside_;
+  core::CancelSource::Listener attempt_stop_;
   std::list<ServiceRun> services_;
   std::list<async::JoinableTask> running_;
 };
