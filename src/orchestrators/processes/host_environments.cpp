@@ -126,7 +126,8 @@ void HostEnvironments::fill_in(HostContext& host, const StepSpec& step, const st
   core::Hasher hasher;
   hasher.field("local").field(machine.sysname).field(machine.machine);
   host.fingerprint = nlohmann::json::object();
-  if (const char* own = std::getenv("PATH"); !own || own != path) host.fingerprint["path"] = path;
+  if (const char* callers_path = std::getenv("PATH"); !callers_path || callers_path != path)
+    host.fingerprint["path"] = path;
   std::string python;
   for (const auto& name : names) {
     if (has_environment && comes_with_environment(name)) continue;
@@ -232,8 +233,9 @@ async::Task<std::string> HostEnvironments::packages(const StepSpec& step) {
 async::Task<bool> HostEnvironments::matches(std::string fingerprint) {
   auto seen = core::parse_json(fingerprint);
   if (!seen.is_object()) co_return false;
-  const char* callers = std::getenv("PATH");
-  auto& on_path = programs(seen.value("path", callers ? callers : std::string(default_path)));
+  const char* callers_path = std::getenv("PATH");
+  auto& on_path =
+      programs(seen.value("path", callers_path ? callers_path : std::string(default_path)));
   if (auto names = seen.find("programs"); names != seen.end())
     for (auto& [name, identity] : names->items())
       if (nlohmann::json(on_path.find(name).identity) != identity) co_return false;

@@ -140,7 +140,7 @@ std::string container_commands(const ContainerStart& start) {
     if (bind.source.find_first_of(":,\n") != std::string::npos)
       throw core::EnvironmentError(
           "no container runtime can mount " + bind.source +
-              ": a colon or a comma in a path ends it",
+              ": the runtimes take a colon, a comma or a line end for the end of a path",
           {"move the state folder (PIPE_HOME), or choose other names of the step's files"});
   const bool is_path = start.runtime.starts_with('/');
   std::string names, cases, functions;

@@ -71,9 +71,10 @@ class JobMonitor {
   async::Gate has_settled_;                                ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
   bool is_over_ = false;                                   ///< settle() ends the background tasks.
-  Clock::time_point answered_ = Clock::now(), asked_ = answered_;
-  std::chrono::milliseconds pause_;
-  std::string error_;
+  Clock::time_point answered_ = Clock::now();              ///< When Slurm answered last.
+  Clock::time_point asked_ = answered_;                    ///< When Slurm was asked last.
+  std::chrono::milliseconds pause_;                        ///< Between two questions to Slurm.
+  std::string error_;                                      ///< See error().
 };
 
 /// Returns true if squeue, asked after the moment `ended`, has answered that the job waits: Slurm

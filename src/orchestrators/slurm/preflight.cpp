@@ -73,8 +73,9 @@ void check_gpus(const Partition& partition, const StepSpec& step,
   if (!gpus.wanted()) return;
   using Selection = settings::GpuRequest::Selection;
   if (gpus.selection == Selection::all) {
-    found.push_back(at_step(step, "asks for all GPUs of a machine, which Slurm gives by number",
-                            {"write `gpu_count`"}));
+    found.push_back(
+        at_step(step, "asks for all GPUs of a machine, but jobs ask Slurm for a number of GPUs",
+                {"write `gpu_count`"}));
     return;
   }
   if (partition.max_gpus < gpus.count) {
