@@ -8,7 +8,6 @@
 #include "core/json_member.hpp"
 #include "core/log.hpp"
 #include "core/project.hpp"
-
 #include "docker/image_identity.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/unreachable.hpp"
