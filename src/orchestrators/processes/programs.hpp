@@ -33,7 +33,6 @@ class Programs {
   /// @param root the folder in which pyenv looks for `.python-version`
   Programs(std::string path, std::filesystem::path root)
       : path_(std::move(path)), root_(std::move(root)) {}
-  const std::string& path() const { return path_; }
   /// Returns the program of this name; for `python`, `python3` if only that exists; for a Python
   /// that pyenv chooses, the file that its shim starts.
   const FoundProgram& find(const std::string& name);

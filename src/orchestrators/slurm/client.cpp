@@ -122,7 +122,6 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   constexpr std::size_t same_rank = 0;
   co_await call_slots_.acquire(same_rank);
   const async::Permit permit(call_slots_);
-  ++calls_;
   co_await login_.connect();
   net::ProgramCall program;
   program.variables = {"SLURM_BITSTR_LEN=0"};  // Otherwise squeue shortens lists of tasks.

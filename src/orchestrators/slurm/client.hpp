@@ -97,8 +97,6 @@ class Client {
   /// Runs any other command. Returns its output. Throws SlurmError.
   async::Task<std::string> output_of(std::vector<std::string> command,
                                      std::chrono::seconds timeout = command_timeout);
-  /// Returns how many commands were run.
-  unsigned long calls() const { return calls_; }
 
  private:
   /// Jobs that one scancel is going to name.
@@ -113,7 +111,6 @@ class Client {
   LoginNode login_;
   std::string user_;  ///< squeue's option for the user's jobs, with the name on the login node.
   async::Semaphore call_slots_{max_calls};
-  unsigned long calls_ = 0;
   /// The cancellations that still accept jobs, keyed by scancel's options. Shared with the callers
   /// that wait for them.
   std::map<std::vector<std::string>, std::shared_ptr<Cancellation>> cancellations_;
