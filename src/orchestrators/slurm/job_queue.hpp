@@ -40,6 +40,7 @@ class JobQueue {
   bool has_only_array_of(const std::string& id) const;
 
  private:
+  /// Tasks of an array in one line of squeue: each `step`-th of those from `first` to `last`.
   struct Tasks {
     unsigned first, last, step;
     const QueuedJob* job;
