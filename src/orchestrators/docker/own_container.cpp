@@ -30,8 +30,10 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
   // behind_gate() puts gate_name there.
   const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
-  OwnContainer found{container.at("Id").get<std::string>(),
-                     status == "running" || status == "exited", entry == gate_name, false, false};
+  OwnContainer found;
+  found.id = container.at("Id").get<std::string>();
+  found.started = status == "running" || status == "exited";
+  found.gated = entry == gate_name;
   const bool same_gpus = labels.value(gpus_label, std::string()) ==
                          // The GPUs that are reserved for the attempt now.
                          gpus_text(attempt.gpus);

@@ -62,7 +62,8 @@ class ServiceRun {
   core::TailBuffer last_output_{output_tail};
   std::string why_not_ready_, check_output_;  ///< Set by the last check.
   docker::ContainerState end_;                ///< The container's state when it was last looked up.
-  bool is_ready_ = false, is_late_ = false;
+  bool is_ready_ = false;
+  bool is_late_ = false;  ///< The service was not ready within its timeout.
   std::optional<Failure> failure_;
 
   static constexpr std::size_t max_line = 16384, output_tail = 2048;  ///< Bytes.

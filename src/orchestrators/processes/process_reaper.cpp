@@ -452,7 +452,12 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   return reply;
 }
 
-void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0, false}, {}); }
+void ProcessReaper::finish(pid_t pid) {
+  Request request{};
+  request.kind = Request::Kind::finish;
+  request.pid = pid;
+  send(request, {});
+}
 
 namespace {
 

@@ -24,7 +24,8 @@ constexpr auto time_to_gather_stops = 20ms;
 /// Bytes of ids after which another scancel begins: ssh passes a command to the shell as one
 /// argument, for which Linux has room for 128 KiB.
 constexpr std::size_t full_command_size = 60'000;
-constexpr int ssh_failed = 255, not_found = 127;
+constexpr int ssh_failed = 255, not_found = 127;  // Exit codes.
+constexpr bool may_have_worked = true;            // See SlurmError.
 
 }  // namespace
 
@@ -140,13 +141,15 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   if (answer.late)
     throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) + " s" +
                          (errors.empty() ? "" : ": " + core::printable(errors)),
-                     {"`scontrol ping` shows whether Slurm's controller answers"}, true);
+                     {"`scontrol ping` shows whether Slurm's controller answers"}, may_have_worked);
   if (login_.is_remote() && answer.code == ssh_failed)
     throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(errors),
-                     {"`ssh " + login_.host() + " sinfo` has to work without a question"}, true);
+                     {"`ssh " + login_.host() + " sinfo` has to work without a question"},
+                     may_have_worked);
   if (login_.is_remote() && answer.code == not_found)
     throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(errors),
-                     {"put Slurm's commands on the PATH of shells that ssh starts there"}, false);
+                     {"put Slurm's commands on the PATH of shells that ssh starts there"},
+                     !may_have_worked);
   throw SlurmError(name + " failed: " + core::printable(errors), {},
                    answer.code < 0 || is_lost_answer(answer.errors));
 }
@@ -157,7 +160,7 @@ async::Task<std::string> Client::submit(std::vector<std::string> options, std::s
   auto id = parse_job_id(output);
   if (id.empty())
     throw SlurmError("sbatch printed no job number: " + core::printable(core::trimmed(output)), {},
-                     true);
+                     may_have_worked);
   co_return id;
 }
 

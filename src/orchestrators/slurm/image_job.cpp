@@ -106,27 +106,29 @@ ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& imag
   if (attempt.step.program) layout.program = words_of_program(attempt, image);
   const auto absolute = [](const fs::path& path) { return fs::absolute(path).string(); };
   const auto folder = paths.folder / "pipe";
+  constexpr bool is_read_only = true;
   ContainerStart start;
   start.runtime = runtime.program;
   start.image = image.path.string();
   start.has_gpus = settings::gpu_request(attempt.step.settings->resources).wanted();
-  start.binds = {{absolute(code), layout.code, true},
+  start.binds = {{absolute(code), layout.code, is_read_only},
                  {absolute(attempt.outputs), layout.outputs},
                  {absolute(attempt.scratch), layout.scratch},
                  {paths.folder.string(), job_folder},
-                 {runtime.agent.string(), agent_file, true}};
+                 {runtime.agent.string(), agent_file, is_read_only}};
   if (!attempt.shell) start.binds.push_back({paths.events.string(), events_folder});
   if (attempt.step.program)
     start.binds.push_back(
         {absolute(program_folder(paths.events.parent_path(), *attempt.step.program->program)),
-         program_target, true});
+         program_target, is_read_only});
   if (!attempt.checkpoint.empty())
     start.binds.push_back({absolute(attempt.checkpoint), layout.checkpoint});
   for (const auto& input : attempt.inputs)
-    start.binds.push_back({absolute(input.path), path_of(input, layout), true});
+    start.binds.push_back({absolute(input.path), path_of(input, layout), is_read_only});
   make_mount_points(folder, start.binds);
   core::make_folders(folder / "inputs");
-  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder, true});
+  start.binds.insert(start.binds.begin(),
+                     {folder.string(), containers::container_folder, is_read_only});
   start.command = {"/bin/sh", std::string(job_folder) + "/start"};
   core::write_file_atomically(paths.variables(), variables_text(image_variables(attempt, image)));
   core::write_file_atomically(paths.folder / "start", start_script(attempt, paths, layout));

@@ -75,11 +75,12 @@ core::EnvironmentError needs_engine(const std::string& why, const std::string& s
 /// Adds the empty folders and files over which the runtimes mount. An image that an engine has
 /// exported has them already.
 void add_mount_points(oci::ImageTree& tree, std::int64_t time) {
-  tree.add_missing(containers::container_folder, true, time);
+  constexpr bool is_folder = true;
+  tree.add_missing(containers::container_folder, is_folder, time);
   for (const auto* folder : {"dev", "dev/pts", "dev/shm", "proc", "sys"})
-    tree.add_missing(folder, true, time);
+    tree.add_missing(folder, is_folder, time);
   for (const auto* file : {"etc/hostname", "etc/hosts", "etc/resolv.conf"})
-    tree.add_missing(file, false, time);
+    tree.add_missing(file, !is_folder, time);
 }
 
 }  // namespace
