@@ -18,7 +18,6 @@
 namespace pipeline::orchestrators::docker_engine {
 namespace {
 
-using docker::EngineApi;
 using docker::EngineError;
 
 using Clock = std::chrono::steady_clock;
@@ -28,14 +27,6 @@ class KeptOutput : public LogSink {
  public:
   void write(Stream, std::string_view bytes) override { text += bytes; }
   std::string text;
-};
-
-/// The objects that all containers of an attempt share.
-struct RunContext {
-  EngineApi& engine;
-  const Attempt& attempt;
-  const std::string& image;  ///< Name of the image, for messages.
-  Removals& removals;
 };
 
 struct Outcome {
@@ -181,10 +172,8 @@ async::Task<Outcome> try_container(const RunContext& context, ContainerOptions& 
 
 }  // namespace
 
-async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt,
-                                         ContainerOptions& options, const std::string& image,
-                                         Removals& removals) {
-  const RunContext context{engine, attempt, image, removals};
+async::Task<AttemptResult> run_container(const RunContext& context, ContainerOptions& options) {
+  const auto& attempt = context.attempt;
   for (;;) {
     if (attempt.io.cancel.level() != core::StopLevel::none) {
       AttemptResult result;
@@ -195,7 +184,7 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
     auto outcome = co_await try_container(context, options);
     if (!way || !outcome.refusal || !options.gpu_access->try_next(*way, *outcome.refusal))
       co_return outcome.result;
-    co_await removals.settle();  // The next container has the same name.
+    co_await context.removals.settle();  // The next container has the same name.
   }
 }
 

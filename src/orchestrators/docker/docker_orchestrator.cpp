@@ -273,10 +273,10 @@ class DockerOrchestrator : public OneEngine {
 
   async::Task<AttemptResult> run_prepared(const Attempt& attempt, ContainerOptions& options,
                                           const std::string& image) {
-    if (attempt.step.services.empty())
-      co_return co_await run_container(engine_, attempt, options, image, removals_);
+    const RunContext context{engine_, attempt, image, removals_};
+    if (attempt.step.services.empty()) co_return co_await run_container(context, options);
     const auto images = co_await images_.images_of_services(attempt.step);
-    co_return co_await run_with_services(engine_, attempt, options, image, images, removals_);
+    co_return co_await run_with_services(context, options, images);
   }
 
   /// Lists the GPUs in a container of the step's image, or of its parent image if only that is
