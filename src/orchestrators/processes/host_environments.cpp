@@ -84,8 +84,7 @@ HostEnvironments::HostEnvironments(asio::io_context& loop, ProcessReaper& reaper
       python_folder_(std::move(python_folder)),
       root_(options.root),
       lock_(options.lock),
-      environments_(loop, reaper, options.root, options.state, options.lock, options.template_dir) {
-}
+      environments_(loop, reaper, options) {}
 
 Programs& HostEnvironments::programs(const std::string& path) {
   return programs_.try_emplace(path, path, root_).first->second;

@@ -146,14 +146,13 @@ std::string EnvironmentPlan::summary() const {
 }
 
 VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
-                                         fs::path root, fs::path state, lockfile::LockFile* lock,
-                                         fs::path template_dir)
+                                         const OrchestratorOptions& options)
     : reaper_(reaper),
-      root_(std::move(root)),
-      state_(std::move(state)),
+      root_(options.root),
+      state_(options.state),
       cache_(cache_folder()),
-      template_dir_(std::move(template_dir)),
-      lock_(lock),
+      template_dir_(options.template_dir),
+      lock_(options.lock),
       resolutions_(loop),
       made_(loop) {}
 

@@ -18,6 +18,7 @@
 #include "docker/image_plan.hpp"
 #include "file_tree/tar_stream.hpp"
 #include "lockfile/lock_file.hpp"
+#include "orchestrators/options.hpp"
 #include "orchestrators/processes/process.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
 #include "orchestrators/processes/programs.hpp"
@@ -48,14 +49,10 @@ struct EnvironmentPlan {
 
 class VirtualEnvironments {
  public:
-  /// @param root the pipeline's folder; relative requirements and the project of a step without
-  /// StepSpec::code_root are resolved against it
-  /// @param state the state folder, no part of a project; empty: none
-  /// @param lock null: packages are not locked
-  /// @param template_dir overrides the embedded templates; empty: none
-  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
-                      std::filesystem::path state, lockfile::LockFile* lock,
-                      std::filesystem::path template_dir);
+  /// @param options its `root` is the folder to which relative requirements and the project of
+  /// a step without StepSpec::code_root refer; its `state` folder is not a part of a project
+  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
+                      const OrchestratorOptions& options);
   ~VirtualEnvironments();
 
   /// Returns true if the settings ask for Python packages.
