@@ -96,8 +96,7 @@ class JobRun {
   core::TailBuffer last_output_{output_tail};
   JobMonitor::Entry* entry_ = nullptr;
   SubmittedJob job_;
-  std::string node_;
-  std::string noted_;  ///< The last text of note().
+  std::string node_, noted_;  ///< `noted_`: the last text of note().
   std::optional<JobStatus> status_;
   JobView last_;  ///< The job when watch() ended.
   bool was_killed_ = false, has_begun_ = false;

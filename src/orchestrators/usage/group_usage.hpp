@@ -56,7 +56,7 @@ class GroupUsage {
   void raise_peak(const char* memory_file);
   GroupFolders folders_;
   core::Descriptor cpu_, cpu_user_, cpu_system_;  ///< The latter two exist only with version 1.
-  core::Usage last_;  ///< The peak of memory is set by read().
+  core::Usage last_;                              ///< The peak of memory is set by read().
   std::uint64_t sampled_peak_ = 0;
 };
 

@@ -100,8 +100,9 @@ TEST(SlurmTexts, wrong_options_differ_from_a_cluster_that_is_full_or_down) {
   EXPECT_TRUE(is_permanent_refusal("allocation failure: Requested reservation is invalid"));
   EXPECT_TRUE(
       is_permanent_refusal("sbatch: error: Batch job submission failed: Invalid account or "
-                    "account/partition combination specified"));
-  EXPECT_FALSE(is_permanent_refusal("allocation failure: Requested node configuration is not available"));
+                           "account/partition combination specified"));
+  EXPECT_FALSE(
+      is_permanent_refusal("allocation failure: Requested node configuration is not available"));
   EXPECT_FALSE(is_permanent_refusal("Unable to contact slurm controller (connect failure)"));
   EXPECT_FALSE(is_permanent_refusal(""));
 }
