@@ -168,7 +168,7 @@ class GangKillsLocally(GangKills, GpuTest):
         if kind == "node":
             return [found for node in range(2) if (found := self.ranks(f"NODE_RANK={node}"))]
         return [int(child) for child in pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
-                if pathlib.Path(f"/proc/{child}/comm").read_text() == "pipe-guardian\n"]
+                if pathlib.Path(f"/proc/{child}/comm").read_text() == "pipe-reaper\n"]
 
     def assert_all_is_gone(self, at: str):
         super().assert_all_is_gone(at)

@@ -53,12 +53,13 @@ struct Traits {
   bool runs_on_engine = false;  ///< Attempts are containers of that engine, which has their images.
   bool makes_image_files = false;      ///< Image files are kept in the user's cache folder.
   bool evaluates_constraints = false;  ///< Matches placement constraints with its own nodes.
-  bool renders_manifests =
-      false;                ///< `render` prints the objects that would be created for a step.
+  /// `pipe render` prints the objects that would be created for a step.
+  bool renders_manifests = false;
   bool can_detach = false;  ///< A run's driver can be started there, beside the run's steps.
   bool runs_nodes = false;  ///< Steps may have nodes (AttemptSpec::process).
 };
 
+/// An orchestrator, as plain data.
 struct Entry {
   std::string name;      ///< For example `docker`.
   std::string help;      ///< How steps run, as in `in containers`; shown after the name.
@@ -89,7 +90,8 @@ const Entry& entry_of(std::string_view name);
 /// of this machine`.
 std::string describe_orchestrators();
 
-/// Returns the values of this orchestrator's fields.
+/// Returns the values of this orchestrator's fields among `all`, which may have those of other
+/// orchestrators.
 StringMap connection_of(const Entry& entry, const StringMap& all);
 
 /// Returns the values of the fields that identify the service of a dead run.

@@ -23,6 +23,11 @@ std::string program_of(const AttemptSpec& attempt) {
 }
 
 constexpr auto engine_machine = "the engine's machine";
+/// The engine's default for /dev/shm.
+constexpr Bytes engine_shm_size = Bytes{64} << 20;
+/// Exit codes of shells and init programs: for a program that cannot be executed, for one that is
+/// not found, and, with the signal's number added, for one that a signal has ended.
+constexpr int not_executable = 126, not_found = 127, by_signal = 128, killed = by_signal + SIGKILL;
 
 std::string memory_limit(const AttemptSpec& attempt) {
   return memory_limit_text(attempt.step, engine_machine);
@@ -92,7 +97,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
                                   const std::string& image) {
   const auto code = std::to_string(end.exit_code);
   if (end.exit_code == 0) return std::nullopt;
-  if (end.exit_code == 137 && end.oom_killed) return memory_failure(attempt.step, engine_machine);
+  if (end.exit_code == killed && end.oom_killed)
+    return memory_failure(attempt.step, engine_machine);
   const bool by_init = end.first_errors.starts_with("[FATAL tini") ||
                        end.first_errors.find("catatonit") != std::string::npos ||
                        end.first_errors.find("failed to exec pid1") != std::string::npos ||
@@ -100,34 +106,35 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
                        end.first_errors.starts_with(gate_name);
   const bool by_catatonit =
       end.exit_code == 1 && end.first_errors.find("catatonit") != std::string::npos;
-  if (((end.exit_code == 126 || end.exit_code == 127) && by_init) || by_catatonit)
+  if (((end.exit_code == not_executable || end.exit_code == not_found) && by_init) || by_catatonit)
     if (auto failure = not_executed(end.first_errors, attempt, image)) return failure;
   Failure failure{FailureKind::exit_code, "ended with exit code " + code, {}, {}};
-  if (end.exit_code > 128 && end.exit_code < 128 + 32) {
-    const char* name = sigabbrev_np(end.exit_code - 128);
+  constexpr int real_time_signals = 32;  // The first of the signals without names.
+  if (end.exit_code > by_signal && end.exit_code < by_signal + real_time_signals) {
+    const char* name = sigabbrev_np(end.exit_code - by_signal);
     if (name) {
       failure.kind = FailureKind::signal;
       failure.message = std::string("was killed by SIG") + name + " (exit code " + code + ")";
-      const auto why = crash_reason(end.exit_code - 128);
-      if (!why.empty() && end.exit_code != 128 + SIGBUS) failure.hints.push_back(why);
+      const auto why = crash_reason(end.exit_code - by_signal);
+      if (!why.empty() && end.exit_code != by_signal + SIGBUS) failure.hints.push_back(why);
     }
-  } else if (end.exit_code == 127) {
+  } else if (end.exit_code == not_found) {
     failure.hints.push_back(
         "127 is a shell's \"command not found\": a program that the command names is not in the "
         "image " +
         image +
         ": list its Debian package under `apt_packages` of `settings.docker`, or correct its name");
-  } else if (end.exit_code == 126) {
+  } else if (end.exit_code == not_executable) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
   const auto& resources = attempt.step.settings->resources;
-  if ((end.exit_code == 128 + SIGBUS || lacks_shared_memory(end.last_output)) &&
+  if ((end.exit_code == by_signal + SIGBUS || lacks_shared_memory(end.last_output)) &&
       (resources.shm_size || attempt.gpus.empty()))
     failure.hints.push_back(
         "a program ends like this when its shared memory is full: /dev/shm has " +
-        core::format_bytes(resources.shm_size.value_or(64 << 20)) +
+        core::format_bytes(resources.shm_size.value_or(engine_shm_size)) +
         ", and `resources: {shm_size: 1GiB}` gives it more");
-  if (end.exit_code == 137 && attempt.step.settings->resources.memory)
+  if (end.exit_code == killed && attempt.step.settings->resources.memory)
     failure.hints.push_back("if that was for memory (" + memory_limit(attempt) +
                             "), the engine did not notice: raise `resources.memory`");
   if (end.oom_killed)

@@ -13,10 +13,11 @@ namespace pipeline::orchestrators::containers {
 
 struct ContainerEnd {
   int exit_code = 0;
-  bool oom_killed = false;   ///< The kernel killed a process of the container for lack of memory,
-                             ///< not necessarily the one that ended it.
-  std::string first_errors;  ///< The beginning of its stderr.
-  std::string last_output;   ///< The end of its output, both streams.
+  /// The kernel killed a process of the container for lack of memory, perhaps another one than the
+  /// container's first process.
+  bool oom_killed = false;
+  std::string first_errors;  ///< The beginning of the container's stderr.
+  std::string last_output;   ///< The end of the container's output, both streams.
 };
 
 /// Returns the failure for a container that ran; nothing for exit code 0.

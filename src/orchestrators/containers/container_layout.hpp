@@ -1,5 +1,6 @@
 /// @file
-/// The paths of a step's files in a container or pod, and settings that change its behaviour.
+/// The paths of a step's files in a container or pod, the variables that each container gets, and
+/// the settings that change what a step does in an image.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace pipeline::orchestrators::containers {
 
-/// The folder of pipe's files in a container, and the folder below that HOME and TMPDIR name.
+/// The folder of pipe's files in a container, and the folder below it that HOME and TMPDIR name.
 inline const std::string container_folder = "/pipe", container_scratch = "/pipe/scratch";
 /// Returns the paths at which a step finds its files in its container.
 const Layout& container_layout();

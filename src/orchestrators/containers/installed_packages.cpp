@@ -8,8 +8,8 @@
 namespace pipeline::orchestrators::containers {
 namespace {
 
-// Finds the Python for which find_python() of templates/image/common.sh installs packages. Its own
-// start-up files are not read, because they may print.
+// Lists the packages of the Python that find_python() of templates/image/common.sh chooses. The
+// shell is not a login shell, whose start-up files may print.
 constexpr const char* list_packages = R"SH(
 for python in python python3; do
   command -v "$python" >/dev/null || continue

@@ -10,20 +10,19 @@ namespace pipeline::orchestrators::containers {
 std::vector<ServiceVariable> service_variables(const AttemptSpec& attempt,
                                                const ServiceSpec& service) {
   std::map<std::string, ServiceVariable> variables;
-  const auto set = [&](const std::string& name, const std::string& value, bool is_secret) {
-    variables[name] = {name, value, is_secret};
-  };
-  for (const auto& input : attempt.inputs)
-    set(core::variable_name("PIPE_INPUT_", input.name), path_of(input, container_layout()), false);
+  for (const auto& input : attempt.inputs) {
+    const auto name = core::variable_name("PIPE_INPUT_", input.name);
+    variables[name] = {.name = name, .value = path_of(input, container_layout())};
+  }
   for (const auto& [name, value] : service.environment) {
     const auto secret = attempt.secrets.find(name);
     const auto own = attempt.environment.find(name);
     if (value)
-      set(name, *value, false);
+      variables[name] = {.name = name, .value = *value};
     else if (secret != attempt.secrets.end())
-      set(name, secret->second, true);
+      variables[name] = {.name = name, .value = secret->second, .is_secret = true};
     else if (own != attempt.environment.end())
-      set(name, own->second, false);
+      variables[name] = {.name = name, .value = own->second};
   }
   std::vector<ServiceVariable> list;
   for (auto& [name, variable] : variables) list.push_back(std::move(variable));

@@ -100,16 +100,16 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
     environment.reason = "it is pushed unless " + docker::registry_of(status.reference) + " has it";
   }
   for (const auto& [name, service] : step.services) {
-    const auto own = step_of_service(step, service);
-    const auto its = co_await this->environment(own);
-    add_service(environment, its);
+    const auto service_step = step_of_service(step, service);
+    const auto service_environment = co_await this->environment(service_step);
+    add_service(environment, service_environment);
   }
   co_return environment;
 }
 
 async::Task<bool> StepImages::matches(std::string fingerprint) {
   const auto images = core::parse_json(fingerprint);
-  if (!images.is_object()) co_return false;  // Empty if not only images determine the environment.
+  if (!images.is_object()) co_return false;  // The text is empty unless images_decide().
   for (const auto& [reference, id] : images.items()) {
     const auto now = co_await engine_.inspect_image(reference);
     if (!now || !now->contains("Id") || now->at("Id") != id) co_return false;
@@ -127,9 +127,9 @@ async::Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& ev
   }
   if (is_to_be_published(step, status)) co_await publish(step, status, events, cancel);
   for (const auto& [name, service] : step.services) {
-    const auto own = step_of_service(step, service);
-    const auto its = co_await prepare(own, events, cancel);
-    add_service(environment, its);
+    const auto service_step = step_of_service(step, service);
+    const auto service_environment = co_await prepare(service_step, events, cancel);
+    add_service(environment, service_environment);
   }
   co_return environment;
 }
@@ -177,8 +177,8 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
 async::Task<StringMap> StepImages::images_of_services(const StepSpec& step) {
   StringMap images;
   for (const auto& [name, service] : step.services) {
-    const auto own = step_of_service(step, service);
-    const auto image = co_await image_of(own);
+    const auto service_step = step_of_service(step, service);
+    const auto image = co_await image_of(service_step);
     images[name] = published_ ? image.reference : image.id;
   }
   co_return images;
@@ -224,7 +224,8 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   co_return environment;
 }
 
-/// Returns the identifiers of the image and of its parent image as a JSON object, by reference.
+/// Returns the identifiers of the image and of its parent image as a JSON object, by reference;
+/// empty if the parent image is missing.
 async::Task<std::string> StepImages::fingerprint_of(std::string parent,
                                                     docker::ImageStatus status) {
   json images;

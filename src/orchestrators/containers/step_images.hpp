@@ -26,7 +26,8 @@ struct StepImage {
 };
 
 /// Returns true if the settings, the lock file and other images alone determine a step's image;
-/// false if files of the pipeline's folder or this machine's Python also do.
+/// false if files of the pipeline's folder or this machine's Python also do, or if each run builds
+/// the image.
 bool images_decide(const DockerSettings& settings);
 
 class StepImages {
@@ -37,13 +38,11 @@ class StepImages {
   StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options,
              docker::PublishedImages* published = nullptr);
 
-  // See Orchestrator.
+  // See EnvironmentProvider.
   async::Task<Environment> environment(const StepSpec& step);
   async::Task<bool> matches(std::string fingerprint);
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel);
-
-  /// See Orchestrator::packages().
   async::Task<std::string> packages(const StepSpec& step);
 
   /// Returns the image of a prepared step; throws EnvironmentError if it no longer exists.
@@ -65,7 +64,7 @@ class StepImages {
   docker::ImageBuilder builder_;
   docker::ProgramImages programs_;
   docker::PublishedImages* published_;
-  StringMap parent_ids_;
+  StringMap parent_ids_;  ///< Identifiers of parent images, keyed by reference.
   const std::string run_;
   const std::filesystem::path state_;
   async::SingleFlight<std::string> packages_;                        ///< Keyed by image id.

@@ -18,13 +18,12 @@
 namespace pipeline::orchestrators::docker_engine {
 namespace {
 
-using docker::EngineApi;
 using docker::EngineError;
 
 using Clock = std::chrono::steady_clock;
 
-/// Keeps a container's output.
-class Kept : public LogSink {
+/// Keeps a container's output in memory.
+class KeptOutput : public LogSink {
  public:
   void write(Stream, std::string_view bytes) override { text += bytes; }
   std::string text;
@@ -36,12 +35,11 @@ struct Outcome {
   std::optional<std::string> refusal;
 };
 
-/// Returns the failure of a container that was not created.
-Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
-                        const std::string& image) {
+/// Returns the outcome of a container that the engine has refused to create.
+Outcome refused_outcome(const RunContext& context, const EngineError& error) {
   Outcome outcome;
   outcome.refusal = error.what();
-  outcome.result.failure = containers::start_failure(error, attempt, image);
+  outcome.result.failure = containers::start_failure(error, context.attempt, context.image);
   return outcome;
 }
 
@@ -55,10 +53,11 @@ bool lacks_output(const Attempt& attempt) {
 }
 
 /// Runs an existing container and begins its removal.
-async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
-                                    const ContainerOptions& options, OwnContainer container,
-                                    const std::string& image, Removals& removals, LogSink& log,
-                                    PreflightLog* gate) {
+/// @param log, gate see ContainerSession
+async::Task<Outcome> run_and_remove(const RunContext& context, const ContainerOptions& options,
+                                    OwnContainer container, LogSink& log, PreflightLog* gate) {
+  auto& engine = context.engine;
+  const auto& attempt = context.attempt;
   Outcome outcome;
   bool is_run = false;
   std::exception_ptr error;
@@ -71,14 +70,14 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
         co_await copy_in(engine, attempt, container.id, options.init);
         if (!options.passwd.empty())
           co_await copy_passwd(engine, options, container.id, attempt.io.cancel);
-      } catch (const EngineError& full) {
-        outcome.result.failure = containers::start_failure(full, attempt, image);
+      } catch (const EngineError& refused) {
+        outcome.result.failure = containers::start_failure(refused, attempt, context.image);
       }
       moved_in = Clock::now() - begun;
     }
     if (!outcome.result.failure) {
       ContainerSession session(engine, attempt, container.id, executor, log, gate);
-      outcome.result = co_await session.run(container.started, image);
+      outcome.result = co_await session.run(container.started, context.image);
       outcome.refusal = session.refusal();
       is_run = !outcome.refusal;
     }
@@ -99,9 +98,9 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
   } catch (...) {
     error = std::current_exception();
   }
-  removals.begin(executor, engine.remove_container(container.id), container.id);
+  context.removals.begin(executor, engine.remove_container(container.id), container.id);
   if (error) {
-    co_await removals.settle();  // The container may still be running.
+    co_await context.removals.settle();  // The container may still be running.
     std::rethrow_exception(error);
   }
   co_return outcome;
@@ -110,26 +109,25 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
 /// Runs the preflight for an image without a shell, in which nvidia-smi cannot run before the
 /// command. Uses a separate container with the same configuration. The result has a failure if the
 /// step must not start.
-async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
-                                     const ContainerOptions& options, const std::string& image,
-                                     Removals& removals) {
+async::Task<Outcome> run_preflight(const RunContext& context, const ContainerOptions& options) {
+  auto& engine = context.engine;
+  const auto& attempt = context.attempt;
   Outcome outcome;
   std::optional<EngineError> refused;
-  OwnContainer look;
+  OwnContainer preflight;
   const auto name = container_name(attempt) + "-preflight";
   auto body = container_body(attempt, options);
   body["Entrypoint"] = {"nvidia-smi", "-L"};
   try {
     co_await engine.remove_container(name);  // The container of a dead driver.
-    look.id = co_await engine.create_container(name, std::move(body),
-                                               attempt.step.settings->docker.platform.value_or(""));
+    preflight.id = co_await engine.create_container(
+        name, std::move(body), attempt.step.settings->docker.platform.value_or(""));
   } catch (const EngineError& error) {
     refused = error;
   }
-  if (refused) co_return refused_outcome(*refused, attempt, image);
-  Kept smi_output;
-  outcome = co_await run_and_remove(engine, attempt, options, std::move(look), image, removals,
-                                    smi_output, nullptr);
+  if (refused) co_return refused_outcome(context, *refused);
+  KeptOutput smi_output;
+  outcome = co_await run_and_remove(context, options, std::move(preflight), smi_output, nullptr);
   write_preflight(attempt.io.log, smi_output.text);
   if (!outcome.result.exit_code ||
       (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
@@ -142,9 +140,11 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   co_return outcome;
 }
 
-async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
-                                   ContainerOptions& options, const std::string& image,
-                                   Removals& removals) {
+/// Runs the attempt in a container, after the preflight if the attempt has one. The outcome has the
+/// engine's refusal if the engine did not create or start the container.
+async::Task<Outcome> try_container(const RunContext& context, ContainerOptions& options) {
+  auto& engine = context.engine;
+  const auto& attempt = context.attempt;
   OwnContainer container;
   std::optional<EngineError> refused;
   try {
@@ -153,28 +153,27 @@ async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
       const bool has_shell = co_await engine.has_file(container.id, "/bin/sh");
       if (!has_shell) {
         co_await engine.remove_container(container.id);
-        auto open = options;
-        open.gate = false;
-        auto look = co_await look_beforehand(engine, attempt, open, image, removals);
-        if (look.refusal || look.result.failure) co_return look;
-        container = co_await obtain_container(engine, attempt, open);
+        auto ungated = options;
+        ungated.gate = false;
+        auto preflight = co_await run_preflight(context, ungated);
+        if (preflight.refusal || preflight.result.failure) co_return preflight;
+        container = co_await obtain_container(engine, attempt, ungated);
       }
     }
   } catch (const EngineError& error) {
     refused = error;
   }
-  if (refused) co_return refused_outcome(*refused, attempt, image);
+  if (refused) co_return refused_outcome(context, *refused);
   PreflightLog gate(attempt.io.log);
   LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.io.log;
-  co_return co_await run_and_remove(engine, attempt, options, container, image, removals, log,
+  co_return co_await run_and_remove(context, options, container, log,
                                     container.gated ? &gate : nullptr);
 }
 
 }  // namespace
 
-async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt,
-                                         ContainerOptions& options, const std::string& image,
-                                         Removals& removals) {
+async::Task<AttemptResult> run_container(const RunContext& context, ContainerOptions& options) {
+  const auto& attempt = context.attempt;
   for (;;) {
     if (attempt.io.cancel.level() != core::StopLevel::none) {
       AttemptResult result;
@@ -182,10 +181,10 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
       co_return result;
     }
     const auto method = replaceable_gpu_method(attempt, options);
-    auto outcome = co_await try_container(engine, attempt, options, image, removals);
+    auto outcome = co_await try_container(context, options);
     if (!method || !outcome.refusal || !options.gpu_access->try_next(*method, *outcome.refusal))
       co_return outcome.result;
-    co_await removals.settle();  // The next container has the same name.
+    co_await context.removals.settle();  // The next container has the same name.
   }
 }
 

@@ -24,7 +24,8 @@ namespace {
 using docker::EngineError;
 
 constexpr int stop_grace_seconds = 10;
-constexpr std::size_t kept_errors = 512;
+constexpr int exit_code_of_sigkill = 128 + 9;
+constexpr std::size_t kept_errors = 512;  // Bytes.
 /// Time within which the engine reports the end of a container that it was told to kill.
 constexpr std::chrono::seconds max_end_delay{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
@@ -90,7 +91,7 @@ async::Task<> ContainerSession::read_output(bool started) {
   }
   async::Backoff backoff(engine_.limits().retries);
   while (connections_.level() == core::StopLevel::none) {
-    const bool all = has_ended_;  // No more output will be added.
+    const bool is_complete = has_ended_;  // No more output will be added.
     const auto before = received_;
     Position position{};
     const std::function<void(bool, std::string_view)> on_bytes =
@@ -107,7 +108,7 @@ async::Task<> ContainerSession::read_output(bool started) {
     if (connections_.level() != core::StopLevel::none) co_return;
     if (lost.empty()) {
       const bool ended = co_await ended_within(std::chrono::seconds(1));
-      if (all || (ended && !was_cut_)) co_return;
+      if (is_complete || (ended && !was_cut_)) co_return;
       continue;
     }
     if (received_ > before) backoff.reset();
@@ -201,7 +202,6 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
 /// machine counts its kills; the count is used only for a step with a memory limit, because the
 /// kill may concern another process.
 async::Task<bool> ContainerSession::killed_for_memory() {
-  constexpr int exit_code_of_sigkill = 128 + 9;
   const bool killed = exit_code_ == exit_code_of_sigkill && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings->resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
@@ -213,7 +213,7 @@ async::Task<bool> ContainerSession::killed_for_memory() {
       state = co_await engine_.inspect_container(id_, &attempt_.io.cancel);
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
-      co_return false;  // Another program has removed it.
+      co_return false;  // Another program has removed the container.
     }
     if (state.oom_killed && own_kernel) kills_.take();
     if (state.oom_killed || !killed) co_return state.oom_killed;
@@ -313,9 +313,10 @@ async::Task<> ContainerSession::measure() {
 async::Task<std::optional<Failure>> ContainerSession::find_failure(const std::string& image) {
   if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
     co_return preflight_hangs(preflight_timeout);
+  const bool ignored_stop =
+      stopping_ == core::StopLevel::graceful && exit_code_ == exit_code_of_sigkill;
   if (stopping_ != core::StopLevel::none)
-    co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
-                                                                             : was_stopped();
+    co_return ignored_stop ? had_to_be_killed() : was_stopped();
   if (gate_ && !gate_->is_open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
       co_return failure;

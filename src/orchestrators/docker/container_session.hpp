@@ -57,8 +57,9 @@ class ContainerSession {
   async::Task<> measure_remotely();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> find_failure(const std::string& image);
-  /// Numbers of bytes of stdout and stderr.
+  /// Numbers of bytes, of stdout and of stderr.
   using Position = std::array<std::uint64_t, 2>;
+  static constexpr std::size_t output_tail = 8192;  ///< Bytes.
   void take_output(bool is_stderr, std::string_view bytes, Position& position);
   async::Task<> attach();
   async::Task<bool> look_up(bool& next_exit);
@@ -90,7 +91,7 @@ class ContainerSession {
   std::optional<Failure> lost_;  ///< Why there is no exit code, or why it does not count.
   Position seen_{};              ///< Numbers of bytes that were passed on.
   std::string first_errors_;
-  core::TailBuffer last_output_{8192};
+  core::TailBuffer last_output_{output_tail};
   bool hangs_ = false;        ///< The preflight's nvidia-smi did not end in time.
   std::size_t received_ = 0;  ///< Bytes of output, repeated ones included.
   core::StopLevel stopping_ = core::StopLevel::none;

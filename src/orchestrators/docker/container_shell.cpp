@@ -70,16 +70,21 @@ async::Task<> resize(docker::EngineApi& engine, std::string path, unsigned rows,
       "POST", path + "/resize?h=" + std::to_string(rows) + "&w=" + std::to_string(columns));
 }
 
-RemoteShell shell_of(docker::EngineApi& engine, const std::string& what, net::Connection& stream,
+/// Returns the functions that connect this process's terminal with a shell.
+/// @param path see resize()
+/// @param first see pass_output()
+RemoteShell shell_of(docker::EngineApi& engine, const std::string& path, net::Connection& stream,
                      bool has_terminal, std::string first = {}) {
-  return {
-      .send = [&stream](std::string bytes) { return send_input(stream, std::move(bytes)); },
-      .end_input = [&stream] { return end_input(stream); },
-      .resize = [&engine, what](unsigned rows,
-                                unsigned columns) { return resize(engine, what, rows, columns); },
-      .pass_output = [&stream, has_terminal,
-                      first =
-                          std::move(first)] { return pass_output(stream, has_terminal, first); }};
+  RemoteShell shell;
+  shell.send = [&stream](std::string bytes) { return send_input(stream, std::move(bytes)); };
+  shell.end_input = [&stream] { return end_input(stream); };
+  shell.resize = [&engine, path](unsigned rows, unsigned columns) {
+    return resize(engine, path, rows, columns);
+  };
+  shell.pass_output = [&stream, has_terminal, first = std::move(first)] {
+    return pass_output(stream, has_terminal, first);
+  };
+  return shell;
 }
 
 /// Waits for the end of a container. The wait has to begin before the start, because the engine
@@ -182,8 +187,8 @@ async::Task<std::string> container_of(docker::EngineApi& engine, const RunningPr
   co_return std::string();
 }
 
-/// Returns the command that runs the words with the variables of the rank, by the container's
-/// agent. In a container without an agent, the words alone do that, as it has a single process.
+/// Returns the command by which the container's agent runs the words with the variables of the
+/// rank. Returns the words alone for a container without an agent, which has a single rank.
 async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
                                                    const std::string& container,
                                                    const RunningProcess& process,
@@ -227,8 +232,8 @@ async::Task<usage::GroupFolders> ContainerActivity::group_of(docker::EngineApi& 
 
 void ContainerActivity::forget(const Attempt& attempt) { groups_.erase(container_name(attempt)); }
 
-async::Task<std::optional<core::Activity>> ContainerActivity::of(docker::EngineApi& engine,
-                                                                 const Attempt& attempt) {
+async::Task<std::optional<core::Activity>> ContainerActivity::activity_of(docker::EngineApi& engine,
+                                                                          const Attempt& attempt) {
   const auto group = co_await group_of(engine, attempt);
   const auto processes = group.exists() ? usage::processes_in(group) : std::vector<pid_t>();
   if (processes.empty()) co_return std::nullopt;
@@ -254,7 +259,8 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   const auto container = co_await container_of(engine, process);
   if (container.empty()) co_return std::nullopt;
   auto beside = co_await words_beside(engine, container, process, std::move(words));
-  auto running = co_await docker::start_exec(engine, container, std::move(beside), false);
+  const bool has_terminal = false;
+  auto running = co_await docker::start_exec(engine, container, std::move(beside), has_terminal);
   std::string printed;
   docker::EngineLogFrames frames(
       [&](bool, std::string_view bytes) { core::append_bounded(printed, bytes, max_printed); });

@@ -28,7 +28,8 @@ class ContainerActivity {
   /// if there is no such container, or if it runs on another machine.
   async::Task<usage::GroupFolders> group_of(docker::EngineApi& engine, const Attempt& attempt);
   /// Returns the activity as AttemptRunner::activity_of() does.
-  async::Task<std::optional<core::Activity>> of(docker::EngineApi& engine, const Attempt& attempt);
+  async::Task<std::optional<core::Activity>> activity_of(docker::EngineApi& engine,
+                                                         const Attempt& attempt);
   void forget(const Attempt& attempt);  ///< Forgets the container of an attempt that has ended.
 
  private:

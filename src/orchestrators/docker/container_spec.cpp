@@ -87,14 +87,16 @@ void apply_run_args(const std::map<std::string, Json>& arguments, json& config, 
   }
 }
 
+enum class Access { read_only, writable };
+
 /// Returns an item of HostConfig.Mounts. The engine refuses a mount whose source is missing;
 /// HostConfig.Binds would create the source as a folder owned by root.
-json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
+json mount(const char* type, const std::string& source, const std::string& target, Access access) {
   json result;
   result["Type"] = type;
   result["Source"] = source;
   result["Target"] = target;
-  result["ReadOnly"] = read_only;
+  result["ReadOnly"] = access == Access::read_only;
   return result;
 }
 
@@ -104,26 +106,29 @@ json volume(const std::string& text, const ContainerOptions& options) {
   const auto second = text.find(':', first + 1);
   const auto source = text.substr(0, first);
   const auto target = text.substr(first + 1, second == text.npos ? text.npos : second - first - 1);
-  const bool read_only = second != text.npos && text.substr(second + 1) == "ro";
+  const bool is_read_only = second != text.npos && text.substr(second + 1) == "ro";
+  const auto access = is_read_only ? Access::read_only : Access::writable;
   if (source == "~" || source.starts_with("~/"))
     return mount(
         "bind",
         (options.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(),
-        target, read_only);
+        target, access);
   if (source.starts_with('/') || source.starts_with('.'))
-    return mount("bind", (options.root / source).lexically_normal(), target, read_only);
-  return mount("volume", source, target, read_only);
+    return mount("bind", (options.root / source).lexically_normal(), target, access);
+  return mount("volume", source, target, access);
 }
 
 json mounts(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& layout = containers::container_layout();
   json all = read_only_mounts(attempt, options);
   if (!options.elsewhere) {
-    all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
-    all.push_back(mount("bind", attempt.scratch, containers::container_scratch, false));
+    const auto writable = Access::writable;
+    all.push_back(mount("bind", attempt.outputs, layout.outputs, writable));
+    all.push_back(mount("bind", attempt.scratch, containers::container_scratch, writable));
     if (!attempt.checkpoint.empty())
-      all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
-    if (!options.passwd.empty()) all.push_back(mount("bind", options.passwd, "/etc/passwd", true));
+      all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, writable));
+    if (!options.passwd.empty())
+      all.push_back(mount("bind", options.passwd, "/etc/passwd", Access::read_only));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, options));
@@ -145,9 +150,10 @@ json environment(const AttemptSpec& attempt, const ContainerOptions& options) {
   return list;
 }
 
-/// The engine's default is 64 MiB, with which a data loader with workers ends with SIGBUS. Unused
-/// shared memory costs nothing, and used memory counts as the step's; the limit is therefore the
-/// kernel's default for a tmpfs, half of the available memory.
+/// Returns the size of /dev/shm; nothing for the engine's default, 64 MiB. With the default, a data
+/// loader with workers ends with SIGBUS, so a step with GPUs gets the kernel's default for a tmpfs:
+/// half of the available memory. Unused shared memory costs nothing, and used shared memory counts
+/// as the step's.
 std::optional<Bytes> shared_memory(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& resources = attempt.step.settings->resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
@@ -168,10 +174,11 @@ json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& option
     all.push_back(std::move(own));
     return all;
   }
-  all.push_back(mount("bind", attempt.code, layout.code, true));
+  const auto read_only = Access::read_only;
+  all.push_back(mount("bind", attempt.code, layout.code, read_only));
   for (const auto& input : attempt.inputs)
-    all.push_back(mount("bind", input.path, path_of(input, layout), true));
-  if (!options.init.empty()) all.push_back(mount("bind", options.init, init_path, true));
+    all.push_back(mount("bind", input.path, path_of(input, layout), read_only));
+  if (!options.init.empty()) all.push_back(mount("bind", options.init, init_path, read_only));
   return all;
 }
 

@@ -21,16 +21,16 @@ struct ContainerOptions {
   std::filesystem::path home;  ///< Replaces `~` in a volume.
   std::string user;            ///< UID:GID of the invoking user, for a step that names no user.
   std::string user_name = {};  ///< Value of USER and LOGNAME; empty: they are not set.
-  std::filesystem::path passwd = {};  ///< File on this machine that is the container's /etc/passwd;
-                                      ///< empty: the image's own.
-  std::filesystem::path init = {};    ///< File on this machine of init_program(); may be empty.
-  std::string owner;                  ///< Owner of the containers: value of the label pipe.state.
-  std::vector<std::string> program =
-      {};  ///< For a step with StepSpec::program: the command that starts the program here.
-  bool elsewhere = false;  ///< The engine does not see this machine's files, or its containers'
-                           ///< users may not use them: a volume replaces the mounts, and files are
-                           ///< copied.
-  Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
+  /// File on this machine that is the container's /etc/passwd; empty: the image's own.
+  std::filesystem::path passwd = {};
+  std::filesystem::path init = {};  ///< File on this machine of init_program(); may be empty.
+  std::string owner;                ///< Owner of the containers: value of the label pipe.state.
+  /// For a step with StepSpec::program: the command that starts the program in the container.
+  std::vector<std::string> program = {};
+  /// The engine does not see this machine's files, or its containers' users may not use them:
+  /// a volume replaces the mounts, and files are copied.
+  bool elsewhere = false;
+  Bytes memory = 0;          ///< Memory of the engine's machine; 0: unknown.
   std::string network = {};  ///< Network of the attempt's services or nodes; empty: it has none.
   std::string address = {};  ///< Address in `network`; empty: the engine chooses.
   docker::GpuAccess* gpu_access = nullptr;  ///< Set for an attempt that holds GPUs.

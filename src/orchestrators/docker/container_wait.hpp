@@ -21,7 +21,7 @@ struct ContainerWait {
   std::function<async::Task<bool>(bool& next_exit, bool was_cut)> has_ended;
 };
 
-/// Waits until `has_ended`. Throws the error of a connection that stays lost.
+/// Waits until `has_ended` returns true. Throws the error of a connection that stays lost.
 async::Task<> wait_for_end(docker::EngineApi& engine, ContainerWait wait);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -93,8 +93,8 @@ class DockerOrchestrator : public OneEngine {
       // Another machine's kernel, also that of a local virtual machine, cannot be asked.
       if (!platform || !engine_.endpoint().is_of_this_machine()) continue;
       const auto* info = co_await engine_.info();
-      const auto* its_system = co_await system();
-      if (its_system->value("KernelVersion", std::string()) != kernel_release() ||
+      const auto* engine_system = co_await system();
+      if (engine_system->value("KernelVersion", std::string()) != kernel_release() ||
           !cannot_execute(*platform, info->architecture))
         continue;
       found.add({&step, 1},
@@ -152,7 +152,7 @@ class DockerOrchestrator : public OneEngine {
   }
 
   async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
-    return activity_.of(engine_, attempt);
+    return activity_.activity_of(engine_, attempt);
   }
 
   async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
@@ -206,7 +206,7 @@ class DockerOrchestrator : public OneEngine {
     AttemptResult result;
     std::optional<Failure> lost;
     try {
-      co_return co_await run_within(attempt);
+      co_return co_await run_or_throw(attempt);
     } catch (const net::TransportError& error) {
       lost = containers::engine_lost(error);
     } catch (const EngineError& error) {
@@ -217,8 +217,8 @@ class DockerOrchestrator : public OneEngine {
     co_return result;
   }
 
-  async::Task<AttemptResult> run_within(const Attempt& attempt) {
-    co_await remove_left();
+  async::Task<AttemptResult> run_or_throw(const Attempt& attempt) {
+    co_await remove_left_containers();
     auto image = co_await image_for(attempt);
     ContainerOptions options;
     options.image = image.id;
@@ -273,10 +273,10 @@ class DockerOrchestrator : public OneEngine {
 
   async::Task<AttemptResult> run_prepared(const Attempt& attempt, ContainerOptions& options,
                                           const std::string& image) {
-    if (attempt.step.services.empty())
-      co_return co_await run_container(engine_, attempt, options, image, removals_);
+    const RunContext context{engine_, attempt, image, removals_};
+    if (attempt.step.services.empty()) co_return co_await run_container(context, options);
     const auto images = co_await images_.images_of_services(attempt.step);
-    co_return co_await run_with_services(engine_, attempt, options, image, images, removals_);
+    co_return co_await run_with_services(context, options, images);
   }
 
   /// Lists the GPUs in a container of the step's image, or of its parent image if only that is
@@ -322,7 +322,7 @@ class DockerOrchestrator : public OneEngine {
 
   async::Task<> settle() override {
     try {
-      co_await remove_left();
+      co_await remove_left_containers();
     } catch (const core::EnvironmentError& error) {  // A warning has named the containers.
       core::log::info(error.what());
     }
@@ -361,7 +361,7 @@ class DockerOrchestrator : public OneEngine {
   /// Removes the containers that could not be removed when their attempts ended, for example
   /// because the engine was restarting. Throws if one of them still runs: it may be an earlier
   /// attempt of a step that is about to run, and the run considers its GPUs free.
-  async::Task<> remove_left() {
+  async::Task<> remove_left_containers() {
     if (removals_.left().empty()) co_return;
     std::vector<std::string> labels;
     labels.push_back("pipe.run=" + options_.run_id);
@@ -425,6 +425,7 @@ class DockerOrchestrator : public OneEngine {
     co_return docker::text_at(*info, "Name");
   }
 
+  /// Returns the memory of the engine's machine; 0 if it is unknown.
   async::Task<Bytes> memory() {
     const auto* info = co_await system();
     co_return info->value("MemTotal", Bytes{0});

@@ -21,8 +21,8 @@ class OneEngine : public Orchestrator {
   virtual docker::EngineApi& engine() = 0;
   /// Returns the response of GET /info, requested once.
   virtual async::Task<const nlohmann::json*> system() = 0;
-  /// Returns whether containers here can run pipe's agent. Throws EnvironmentError if they cannot,
-  /// and the step's nodes have several processes each.
+  /// Returns true if containers of this engine can run pipe's agent. Throws EnvironmentError if
+  /// they cannot, and the step's nodes have several processes each.
   virtual async::Task<bool> has_agents(const Attempt& attempt, unsigned nodes, unsigned ranks) = 0;
 };
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 struct Architecture {
   std::string_view name;    ///< Go's name.
-  std::string_view kernel;  ///< The name in those of QEMU's handlers.
+  std::string_view kernel;  ///< The name in the names of QEMU's handlers.
   std::string_view native;  ///< Machines of this architecture need no emulator for it.
 };
 constexpr std::array architectures{

@@ -29,19 +29,20 @@ async::Task<address_v4> resolve(std::string host, std::string url) {
   co_return found.begin()->endpoint().address().to_v4();
 }
 
-/// Returns this machine's address in packets to `far`. To connect a UDP socket sends nothing.
+/// Returns this machine's address in packets to `far`. Connecting a UDP socket sends nothing.
 address_v4 address_towards(const asio::any_io_executor& executor, const address_v4& far) {
   asio::ip::udp::socket socket(executor);
   socket.open(asio::ip::udp::v4());
-  socket.connect(asio::ip::udp::endpoint(far, 9));
+  constexpr unsigned short discard_port = 9;  // Any port would do.
+  socket.connect(asio::ip::udp::endpoint(far, discard_port));
   return socket.local_endpoint().address().to_v4();
 }
 
 }  // namespace
 
 async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::RunEngine>& engines) {
-  constexpr unsigned own_placeholder =
-      0;  // Stands for this machine's address, which is found out last.
+  // Stands for this machine's address, which is found out last.
+  constexpr unsigned own_placeholder = 0;
   std::vector<address_v4> found;
   for (const auto& [endpoint, address] : engines) {
     const auto host = address.empty() ? docker::host_of_endpoint(endpoint.url) : address;

@@ -45,13 +45,15 @@ std::optional<std::uint64_t> bytes_of(const json& stats, char initial) {
     const auto found = entry.is_object() ? entry.find("op") : entry.end();
     if (found == entry.end() || !found->is_string()) continue;
     const auto& operation = found->get_ref<const std::string&>();
-    if (!operation.empty() && (operation[0] | 0x20) == initial) sum += stat_at(entry, "/value");
+    constexpr char to_lower_case = 0x20;  // The bit by which letters of ASCII differ.
+    if (!operation.empty() && (operation[0] | to_lower_case) == initial)
+      sum += stat_at(entry, "/value");
   }
   return sum;
 }
 
 template <class Value>
-void keep_most(std::optional<Value>& to, Value value) {
+void keep_largest(std::optional<Value>& to, Value value) {
   if (!to || *to < value) to = value;
 }
 
@@ -62,8 +64,8 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
   if (!stats.is_object()) return;
   const auto all = stat_at(stats, "/cpu_stats/cpu_usage/total_usage");
   const auto memory = memory_of_stats(stats);
-  if (all == 0 && memory == 0) return;  // The container has ended.
-  constexpr std::uint64_t most = std::uint64_t{1} << 62U;
+  if (all == 0 && memory == 0) return;                     // The container has ended.
+  constexpr std::uint64_t most = std::uint64_t{1} << 62U;  // Sums of such numbers do not overflow.
   const auto user = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_usermode");
   const auto system = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_kernelmode");
   if (all < most && user < most && system < most) {
@@ -77,12 +79,12 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
       usage.system = sum - own;
     }
   }
-  if (memory > 0) keep_most(usage.peak_memory, memory);
-  if (const auto read = bytes_of(stats, 'r')) keep_most(usage.read, *read);
+  if (memory > 0) keep_largest(usage.peak_memory, memory);
+  if (const auto read = bytes_of(stats, 'r')) keep_largest(usage.read, *read);
   // Version 1 does not count the kernel's own delayed writes for any group.
   const json::json_pointer only_of_version_1("/memory_stats/stats/total_cache");
   if (const auto written = bytes_of(stats, 'w'); written && !stats.contains(only_of_version_1))
-    keep_most(usage.written, *written);
+    keep_largest(usage.written, *written);
 }
 
 }  // namespace pipeline::orchestrators::docker_engine

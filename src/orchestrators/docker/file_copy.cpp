@@ -4,14 +4,13 @@
 #include <array>
 #include <string_view>
 
+#include "async/retry_policy.hpp"
 #include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/context.hpp"
 #include "file_tree/unpack.hpp"
 #include "net/curl.hpp"
-
-#include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/init_program.hpp"
 
@@ -194,8 +193,9 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
   }
 }
 
-/// Replaces the checkpoint by the container's, which is unpacked beside the current one; that stays
-/// if anything fails. For a step with nodes, only the first node's checkpoint is kept.
+/// Replaces the checkpoint by the container's. The container's is first unpacked in another folder,
+/// so that the current checkpoint stays if anything fails. For a step with nodes, only the first
+/// node's checkpoint is kept.
 async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
                               const std::string& container, core::CancelSource& cancel) {
   if (attempt.checkpoint_key.empty() || (attempt.process && attempt.process->node > 0)) co_return;

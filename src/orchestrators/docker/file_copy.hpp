@@ -28,7 +28,7 @@ async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);
 /// Copies the remains of a failed attempt: its checkpoint, and its outputs if they can be read.
 /// Failures are reported in the step's log only, since the attempt has failed for another reason.
-/// @param outputs whether the outputs are copied as well
+/// @param outputs true: the outputs are copied as well
 async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
                         const std::string& container, bool outputs);
 

@@ -72,7 +72,8 @@ std::vector<std::string> addresses_in(std::string_view subnet, std::string_view 
   unsigned bits = 0;
   const auto length = subnet.substr(std::min(slash + 1, subnet.size()));
   std::from_chars(length.data(), length.data() + length.size(), bits);
-  if (!first || bits < 8 || bits > 30)
+  constexpr unsigned min_bits = 8, max_bits = 30;  // A longer prefix leaves no usable address.
+  if (!first || bits < min_bits || bits > max_bits)
     throw core::EnvironmentError("the engine's network has the subnet '" + std::string(subnet) +
                                  "', in which containers cannot have IPv4 addresses");
   // Neither the network's own address, nor the broadcast address, nor the gateway.

@@ -10,9 +10,9 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Opens folders to all users until this object is destroyed. So that other users of this machine
-/// cannot reach them, the folders that contain them are closed to users who may not write there
-/// (store/private_folder.hpp). A container reaches its mounts all the same.
+/// Opens folders to all users until this object is destroyed. Their parent folders are closed to
+/// users who may not write there (store/private_folder.hpp), so that other users of this machine
+/// cannot reach the open folders. A container reaches its mounts all the same.
 class OpenFolders {
  public:
   /// Empty paths are left out. Throws EnvironmentError.

@@ -30,8 +30,10 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
   // behind_gate() puts gate_name there.
   const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
-  OwnContainer found{container.at("Id").get<std::string>(),
-                     status == "running" || status == "exited", entry == gate_name, false, false};
+  OwnContainer found;
+  found.id = container.at("Id").get<std::string>();
+  found.started = status == "running" || status == "exited";
+  found.gated = entry == gate_name;
   const bool same_gpus = labels.value(gpus_label, std::string()) ==
                          // The GPUs that are reserved for the attempt now.
                          gpus_text(attempt.gpus);
@@ -67,7 +69,7 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
       if (info->podman && !options.elsewhere) {
         const bool sees_files = co_await has_files_of(engine, attempt, made.id);
         if (!sees_files) {
-          core::log::info("engine: this Podman does not see the files of this machine: copied");
+          core::log::info("engine: Podman does not see this machine's files, so they are copied");
           options.elsewhere = true;
           co_await engine.remove_container(made.id);
           continue;

@@ -13,14 +13,14 @@ struct OwnContainer {
   std::string id;
   bool started = false;  ///< The container runs or has ended already.
   bool gated = false;    ///< Its command is behind the preflight's gate.
-  bool usable = false;   ///< It writes to this attempt's folder, or to a volume whose files can be
-                         ///< copied; otherwise it must be removed.
-  bool copies = false;   ///< Its files are in a volume, and are copied in and out.
+  /// The container writes to this attempt's folder, or to a volume whose files can be copied.
+  bool usable = false;
+  bool copies = false;  ///< Its files are in a volume, and are copied in and out.
 };
 
-/// Creates the attempt's container, or returns the existing one if it is usable; removes it if it
-/// is not. Throws EngineError if the engine refuses, and EnvironmentError if the name belongs to
-/// another container.
+/// Creates the attempt's container. If a dead driver has left one, returns that if it is usable, or
+/// else removes it first. Throws EngineError if the engine refuses, and EnvironmentError if the
+/// name belongs to another container.
 /// @param options its `elsewhere` is set if the engine turns out not to see this machine's files
 async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Attempt& attempt,
                                            ContainerOptions& options);

@@ -19,11 +19,12 @@ async::Task<> make_network(docker::EngineApi& engine, nlohmann::json body);
 async::Task<> join_network(docker::EngineApi& engine, std::string network, std::string container,
                            std::string address);
 
-/// Removes the services with these labels, and their networks. Other containers in the networks are
-/// being removed at the same time, so a network that is still in use is tried again.
+/// Removes the services with these labels, and their networks. Retries the removal of a network
+/// that is in use, because other containers in the networks are being removed at the same time.
 async::Task<> remove_services(docker::EngineApi& engine, std::vector<std::string> labels);
 
-/// Removes the networks of runs that have no driver. @param labels of their owner
+/// Removes the networks of runs that have no driver.
+/// @param labels of the networks' owner
 async::Task<> remove_dead_networks(docker::EngineApi& engine, std::vector<std::string> labels,
                                    const std::function<bool(const std::string&)>& is_alive);
 

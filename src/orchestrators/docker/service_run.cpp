@@ -111,8 +111,9 @@ async::Task<> ServiceRun::pass_output() {
 }
 
 /// Runs a check in the container. Returns its exit code; -1 if it could not run.
-async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSource& cancel) {
-  core::TailBuffer out(1024), err(1024);
+async::Task<int> ServiceRun::run_check(std::vector<std::string> check, core::CancelSource& cancel) {
+  constexpr std::size_t check_tail = 1024;  // Bytes.
+  core::TailBuffer out(check_tail), err(check_tail);
   const std::function<void(bool, std::string_view)> keep =
       [&](bool is_stderr, std::string_view bytes) { (is_stderr ? err : out).add(bytes); };
   const auto program = check.front();
@@ -151,7 +152,7 @@ async::Task<> ServiceRun::await_readiness() {
                         core::StopLevel::immediate);
   auto pause = first_look_pause;
   while (limit.source().level() == core::StopLevel::none) {
-    const auto code = co_await look(check, limit.source());
+    const auto code = co_await run_check(check, limit.source());
     if (code == 0) {
       is_ready_ = true;
       on_change_();
@@ -197,8 +198,8 @@ async::Task<> ServiceRun::run() {
   } catch (...) {
     lost = std::current_exception();
   }
-  const bool was_left = connections_.level() != core::StopLevel::none;
-  const bool has_ended = !lost && !was_left;
+  const bool stop_was_called = connections_.level() != core::StopLevel::none;
+  const bool has_ended = !lost && !stop_was_called;
   if (has_ended) {
     async::Timeout limit(executor, [this] { stop(); });
     limit.start(max_output_delay);
@@ -207,7 +208,7 @@ async::Task<> ServiceRun::run() {
   stop();
   co_await output.join();
   co_await readiness.join();
-  if (lost && !was_left) std::rethrow_exception(lost);
+  if (lost && !stop_was_called) std::rethrow_exception(lost);
   const std::string when = is_ready_ ? " while the step ran" : " before it was ready";
   const auto kind = is_ready_ ? FailureKind::exit_code : FailureKind::not_started;
   if (is_late_)

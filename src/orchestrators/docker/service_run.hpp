@@ -40,7 +40,7 @@ class ServiceRun {
   async::Task<std::string> create();
   async::Task<> pass_output();
   async::Task<> await_readiness();
-  async::Task<int> look(std::vector<std::string> check, core::CancelSource& cancel);
+  async::Task<int> run_check(std::vector<std::string> check, core::CancelSource& cancel);
   async::Task<> await_end();
   async::Task<docker::ContainerState> state();
   void take_output(bool is_stderr, std::string_view bytes);
@@ -59,13 +59,14 @@ class ServiceRun {
   std::string id_;
   core::CancelSource connections_;  ///< Stopped at the end.
   core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
-  core::TailBuffer last_output_{2048};
-  std::string why_not_ready_, check_output_;  ///< Of the last check.
+  core::TailBuffer last_output_{output_tail};
+  std::string why_not_ready_, check_output_;  ///< Set by the last check.
   docker::ContainerState end_;                ///< The container's state when it was last looked up.
-  bool is_ready_ = false, is_late_ = false;
+  bool is_ready_ = false;
+  bool is_late_ = false;  ///< The service was not ready within its timeout.
   std::optional<Failure> failure_;
 
-  static constexpr std::size_t max_line = 16384;
+  static constexpr std::size_t max_line = 16384, output_tail = 2048;  ///< Bytes.
 };
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -8,7 +8,6 @@
 
 #include "async/joinable_task.hpp"
 #include "orchestrators/containers/container_end.hpp"
-#include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/service_network.hpp"
 #include "orchestrators/docker/service_run.hpp"
 #include "orchestrators/docker/service_spec.hpp"
@@ -30,7 +29,7 @@ class ServiceGroup {
                asio::any_io_executor executor, const StringMap& images)
       : executor_(executor),
         changed_(executor, asio::steady_timer::time_point::max()),
-        from_outside_(attempt.io.cancel, [this](core::StopLevel level) {
+        attempt_stop_(attempt.io.cancel, [this](core::StopLevel level) {
           stop_.stop(level);
           changed_.cancel();
         }) {
@@ -96,7 +95,7 @@ class ServiceGroup {
   asio::any_io_executor executor_;
   asio::steady_timer changed_;  ///< Cancelled on every change.
   core::CancelSource stop_;
-  core::CancelSource::Listener from_outside_;
+  core::CancelSource::Listener attempt_stop_;
   std::list<ServiceRun> services_;
   std::list<async::JoinableTask> running_;
 };
@@ -113,25 +112,27 @@ void explain(AttemptResult& result, const std::optional<Failure>& of_service,
 }
 
 /// Starts the services, and runs the step's container once they are ready.
-async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& engine,
-                                      const Attempt& attempt, ContainerOptions& options,
-                                      const std::string& image, Removals& removals) {
+async::Task<AttemptResult> run_beside(ServiceGroup& group, const RunContext& context,
+                                      ContainerOptions& options) {
   AttemptResult result;
   co_await group.start();
   if (group.is_over()) {
     result.failure = was_stopped();
     co_return result;
   }
+  const auto& attempt = context.attempt;
   const Attempt beside{
       attempt, {attempt.io.log, group.stop(), attempt.io.on_began, attempt.io.replace_checkpoint}};
-  co_return co_await run_container(engine, beside, options, image, removals);
+  const RunContext beside_services{context.engine, beside, context.image, context.removals};
+  co_return co_await run_container(beside_services, options);
 }
 
 }  // namespace
 
-async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
-                                             ContainerOptions& options, const std::string& image,
-                                             const StringMap& images, Removals& removals) {
+async::Task<AttemptResult> run_with_services(const RunContext& context, ContainerOptions& options,
+                                             const StringMap& images) {
+  auto& engine = context.engine;
+  const auto& attempt = context.attempt;
   const auto executor = co_await asio::this_coro::executor;
   options.network = container_name(attempt);
   auto labels = label_filters(attempt, options);
@@ -146,12 +147,12 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
     refused = no_network;
   }
   if (refused) {
-    result.failure = containers::start_failure(*refused, attempt, image);
+    result.failure = containers::start_failure(*refused, attempt, context.image);
     co_return result;
   }
   ServiceGroup group(engine, attempt, options, executor, images);
   try {
-    result = co_await run_beside(group, engine, attempt, options, image, removals);
+    result = co_await run_beside(group, context, options);
     if (result.failure) co_await group.await_late_end();
   } catch (...) {
     error = std::current_exception();
@@ -161,7 +162,7 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
   } catch (...) {
     if (!error) error = std::current_exception();
   }
-  removals.begin(executor, remove_services(engine, std::move(labels)));
+  context.removals.begin(executor, remove_services(engine, std::move(labels)));
   if (error) std::rethrow_exception(error);
   explain(result, group.failure(), attempt.io.cancel.level());
   co_return result;

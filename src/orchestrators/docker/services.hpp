@@ -2,9 +2,7 @@
 /// Runs an attempt with its services.
 #pragma once
 
-#include "docker/engine_api.hpp"
-#include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/removals.hpp"
+#include "orchestrators/docker/container_run.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 
@@ -12,8 +10,7 @@ namespace pipeline::orchestrators::docker_engine {
 /// of them are ready, and begins the removal of services and network. A service that ends earlier
 /// ends the attempt with it. Throws as run_container() does.
 /// @param images of the services, by name: references or identifiers
-async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
-                                             ContainerOptions& options, const std::string& image,
-                                             const StringMap& images, Removals& removals);
+async::Task<AttemptResult> run_with_services(const RunContext& context, ContainerOptions& options,
+                                             const StringMap& images);
 
 }  // namespace pipeline::orchestrators::docker_engine

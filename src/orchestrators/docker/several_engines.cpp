@@ -28,8 +28,8 @@ class SeveralEngines : public Orchestrator {
  public:
   SeveralEngines(asio::io_context& loop, const OrchestratorOptions& options,
                  std::vector<docker::RunEngine> engines)
-      : at_(std::move(engines)) {
-    for (const auto& [endpoint, address] : at_)
+      : entries_(std::move(engines)) {
+    for (const auto& [endpoint, address] : entries_)
       engines_.push_back(make_one_engine(loop, options, endpoint));
     capabilities_ = first().capabilities();
     capabilities_.gpus_of_this_machine = std::ranges::all_of(
@@ -74,7 +74,8 @@ class SeveralEngines : public Orchestrator {
     return first().lock(step, events, cancel);
   }
 
-  /// Prepares the first engine before the others, because it chooses the versions of packages.
+  /// Prepares the image on the first engine before the others, because the first one chooses the
+  /// versions of packages.
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     const bool is_everywhere = step.nodes.count > 1 || wants_gpus(step);
@@ -103,7 +104,7 @@ class SeveralEngines : public Orchestrator {
       }
       if (!all) {
         all.emplace();
-        for (const auto& [endpoint, address] : at_) all->machines.push_back(endpoint.url);
+        for (const auto& [endpoint, address] : entries_) all->machines.push_back(endpoint.url);
         all->driver = own->driver;
         all->cuda = own->cuda;
       }
@@ -147,8 +148,9 @@ class SeveralEngines : public Orchestrator {
     co_return std::nullopt;
   }
 
-  /// If all nodes are on one engine, it makes a network for them. Otherwise chooses ports at random
-  /// among those that are free on this machine; the free ports of other machines are not known.
+  /// Lets the engine make a network if all nodes are on one engine. Otherwise chooses ports at
+  /// random among those that are free on this machine; the free ports of other machines are not
+  /// known.
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned ranks) override {
     const auto indices = engines_of_nodes(attempt, nodes);
@@ -188,23 +190,25 @@ class SeveralEngines : public Orchestrator {
 
  private:
   OneEngine& first() const { return *engines_.front(); }
-  const std::string& url_of(std::size_t engine) const { return at_[engine].endpoint.url; }
+  const std::string& url_of(std::size_t engine) const { return entries_[engine].endpoint.url; }
 
   /// Calls `act` with each engine. If a call fails, continues with the other engines, and throws
   /// the error at the end.
   async::Task<> on_all(const std::function<async::Task<>(OneEngine&)>& act) const {
     std::exception_ptr error;
-    for (const auto& engine : engines_) try {
+    for (const auto& engine : engines_) {
+      try {
         co_await act(*engine);
       } catch (...) {
         error = std::current_exception();
       }
+    }
     if (error) std::rethrow_exception(error);
   }
 
-  /// Throws EnvironmentError if two entries are one engine, or their processors differ. An engine's
-  /// ID alone does not identify it: two daemons on one machine may have the same ID, and so may
-  /// copies of a virtual machine.
+  /// Throws EnvironmentError if two entries are one engine, or the engines' processors differ. An
+  /// ID alone does not identify an engine: two daemons on one machine may have the same ID, and so
+  /// may copies of a virtual machine.
   async::Task<> require_different_engines() {
     std::map<std::string, std::size_t> known;
     std::string architecture;
@@ -229,7 +233,7 @@ class SeveralEngines : public Orchestrator {
   }
 
   async::Task<> find_addresses() {
-    if (addresses_.empty()) addresses_ = co_await addresses_of(at_);
+    if (addresses_.empty()) addresses_ = co_await addresses_of(entries_);
   }
 
   /// Records that the engine has this GPU. Returns false if another engine on the same machine was
@@ -240,6 +244,8 @@ class SeveralEngines : public Orchestrator {
     return owner->second == engine;
   }
 
+  /// Returns the index of a node's engine.
+  /// @param gpu UUID of the node's first GPU; null: it has none
   std::size_t index_of(unsigned node, unsigned nodes, const std::string* gpu) const {
     const auto owner = gpu ? owners_.find(*gpu) : owners_.end();
     return owner != owners_.end() ? owner->second : engine_of_node(node, nodes, engines_.size());
@@ -267,11 +273,10 @@ class SeveralEngines : public Orchestrator {
     return *engines_[index_of(process ? process->node : 0, process ? process->nodes : 1, gpu)];
   }
 
-  const std::vector<docker::RunEngine> at_;
+  const std::vector<docker::RunEngine> entries_;
   std::vector<std::unique_ptr<OneEngine>> engines_;
   Capabilities capabilities_;
-  std::vector<std::string>
-      addresses_;  ///< An address for each engine; empty before the engine is asked.
+  std::vector<std::string> addresses_;  ///< One for each engine; empty before find_addresses().
   std::map<std::string, std::size_t> owners_;  ///< Engines by the UUIDs of their GPUs.
 };
 

@@ -21,7 +21,9 @@ constexpr std::uint64_t max_passwd = 4 << 20;
 class OneFile final : public file_tree::TarReader::Sink {
  public:
   void begin(const file_tree::TarReader::Entry& entry) override {
-    if (entry.type != '0' && entry.type != '7') file_tree::refuse("/etc/passwd is not a file");
+    constexpr char file = '0', contiguous_file = '7';  // As POSIX names these types of ustar.
+    if (entry.type != file && entry.type != contiguous_file)
+      file_tree::refuse("/etc/passwd is not a file");
   }
   void content(std::string_view bytes) override { text += bytes; }
   void end() override {}
@@ -29,7 +31,8 @@ class OneFile final : public file_tree::TarReader::Sink {
 };
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= 10 &&
+  constexpr std::size_t max_digits = 10;  // Of a number of 32 bits.
+  return !text.empty() && text.size() <= max_digits &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 

@@ -17,14 +17,13 @@ class ExecutorOrchestrator final : public Orchestrator {
   ExecutorOrchestrator(asio::io_context& loop, Executor& executor)
       : loop_(loop),
         executor_(executor),
-        capabilities_{
-            .name = executor.name(),
-            .traits = {.uses_images =
-                           true},  // The machine on which the executor runs steps is unknown.
-            .gpus = true,
-            .gpus_of_this_machine = false,
-            .memory_limits = true,
-            .cpu_limits = true} {}
+        capabilities_{.name = executor.name(),
+                      // The executor may run steps on a machine with other files than this one.
+                      .traits = {.uses_images = true},
+                      .gpus = true,
+                      .gpus_of_this_machine = false,
+                      .memory_limits = true,
+                      .cpu_limits = true} {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

@@ -7,8 +7,12 @@
 namespace pipeline::orchestrators::local {
 namespace {
 
-/// Returns whether the log has the table of this node's GPUs without this process: the node's first
-/// process writes it, and not again after a restart of all processes.
+/// Exit codes that a shell would give: for a program that is not found, for one that cannot be
+/// executed, and, with the signal's number added, for one that a signal has ended.
+constexpr int not_found = 127, not_executable = 126, by_signal = 128;
+
+/// Returns true if another process writes the table of this node's GPUs to the log, or has written
+/// it: the node's first process does, before the first restart of the processes.
 bool is_shown_by_another(const Attempt& attempt) {
   return attempt.process &&
          (attempt.process->local_rank > 0 || attempt.process->addresses->restarts > 0);
@@ -27,7 +31,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   smi.program = processes::find_program("nvidia-smi",
                                         path == environment.end() ? std::string() : path->second);
   if (smi.program.empty()) {
-    report.code = 127;  // A shell's exit code for a program that is not found.
+    report.code = not_found;
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
   async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, preflight_timeout,
@@ -39,7 +43,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
       *text += bytes;
     };
     const auto end = co_await processes::run_process(smi, reaper, deadline.source(), keep);
-    report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
+    report.code = end.start_error ? not_executable : end.exited ? end.code : by_signal + end.code;
     if (report.code != 0 || !is_shown_by_another(attempt)) write_preflight(attempt.io.log, *text);
     if (deadline.expired()) co_return preflight_hangs(preflight_timeout);
     if (end.stopped) co_return was_stopped();

@@ -9,8 +9,8 @@
 
 namespace pipeline::orchestrators::local {
 
-/// Runs the `nvidia-smi` of the step's PATH with the step's variables and writes its table to the
-/// step's log, once for a node. Returns a failure if the step must not start.
+/// Runs the `nvidia-smi` on the step's PATH with the step's variables, and writes the table that it
+/// prints to the step's log, once for each node. Returns a failure if the step must not start.
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  processes::ProcessReaper& reaper);

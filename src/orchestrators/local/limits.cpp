@@ -33,7 +33,7 @@ void set(const fs::path& file, const std::string& value) {
     throw core::system_error("cannot write " + value + " to " + file.string(), errno);
 }
 
-void set_if_there(const fs::path& file, const std::string& value) {
+void set_if_writable(const fs::path& file, const std::string& value) {
   if (access(file.c_str(), W_OK) == 0) set(file, value);
 }
 
@@ -51,9 +51,10 @@ ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) 
       // is created beside or above this process's own, where the controllers are delegated.
       for (auto path = mounts / own.path; path.native().size() >= mounts.native().size();
            path = path.parent_path()) {
-        auto handed_down = usage::kernel_text(path / "cgroup.subtree_control");
-        if (!has_word(handed_down, "memory") || !may_make_groups(path)) continue;
-        found = {true, path, has_word(handed_down, "cpu") ? path : fs::path()};
+        const auto delegated = usage::kernel_text(path / "cgroup.subtree_control");
+        if (!has_word(delegated, "memory") || !may_make_groups(path)) continue;
+        found = {
+            .unified = true, .memory = path, .cpu = has_word(delegated, "cpu") ? path : fs::path()};
         return found;
       }
     }
@@ -85,11 +86,11 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
       auto bytes = std::to_string(*memory);
       if (unified_) {
         set(memory_ / "memory.max", bytes);
-        set_if_there(memory_ / "memory.swap.max", "0");
-        set_if_there(memory_ / "memory.oom.group", "1");
+        set_if_writable(memory_ / "memory.swap.max", "0");
+        set_if_writable(memory_ / "memory.oom.group", "1");
       } else {
         set(memory_ / "memory.limit_in_bytes", bytes);
-        set_if_there(memory_ / "memory.memsw.limit_in_bytes", bytes);
+        set_if_writable(memory_ / "memory.memsw.limit_in_bytes", bytes);
       }
     }
     if (cpus && !where.cpu.empty()) {
@@ -111,13 +112,16 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
 LimitGroup::~LimitGroup() { remove(); }
 
 void LimitGroup::remove() {
+  // Killed processes are gone after some milliseconds; a process that cannot be killed is left
+  // after a second.
+  constexpr int max_tries = 100, quick_tries = 10;
   member_files_.clear();
   for (auto& folder : folders_)
-    for (int tries = 0; rmdir(folder.c_str()) != 0 && errno == EBUSY && tries < 100; ++tries) {
+    for (int tries = 0; rmdir(folder.c_str()) != 0 && errno == EBUSY && tries < max_tries;
+         ++tries) {
       std::ifstream in(folder / "cgroup.procs");
       for (pid_t pid; in >> pid;) kill(pid, SIGKILL);
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(tries < 10 ? 1 : 10));  // Until the killed processes are gone.
+      std::this_thread::sleep_for(std::chrono::milliseconds(tries < quick_tries ? 1 : 10));
     }
   folders_.clear();
 }

@@ -10,9 +10,10 @@
 #include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "orchestrators/failure_of.hpp"
-#include "orchestrators/local/beside.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
+#include "orchestrators/local/running_processes.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/processes/environment_use.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/processes/terminal_process.hpp"
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t process_output_tail = 8192;
+constexpr std::size_t process_output_tail = 8192;  // Bytes.
 
 /// Kills the attempt's processes that have left its process group; finds them by the attempt's
 /// variables.
@@ -38,8 +39,8 @@ void kill_strays(const Attempt& attempt) {
   for (const auto pid : processes_of(process)) kill(pid, SIGKILL);
 }
 
-/// Returns the options to execute the words in the folder and with the variables of the process.
-processes::ProcessOptions beside_of(pid_t process, std::vector<std::string> words) {
+/// Returns the options that execute the words in the folder and with the variables of the process.
+processes::ProcessOptions options_beside(pid_t process, std::vector<std::string> words) {
   processes::ProcessOptions beside;
   std::error_code error;
   beside.environment = variables_of_process(process);
@@ -75,7 +76,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .scratch_folders = processes::Workspace::folders()},
       environments_(loop, reaper_, options_, capabilities_,
                     [this](const fs::path& python3) { return python_folder(python3); }),
-      sandboxes_(options_.root, options_.state, environments_.folder()) {}
+      sandboxes_(options_.root, options_.state, processes::environments_folder()) {}
 
 async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
   return environments_.environment(step);
@@ -98,9 +99,9 @@ async::Task<> LocalOrchestrator::lock(const StepSpec& step, EventSink& events,
 /// Reading the kernel's counters takes a tenth of a short step's time, so steps that start at
 /// almost the same time share the values.
 usage::MemoryKills LocalOrchestrator::kills_so_far() {
-  constexpr auto moment = std::chrono::milliseconds(20);
+  constexpr auto max_age = std::chrono::milliseconds(20);
   const auto now = std::chrono::steady_clock::now();
-  if (!kills_ || now - kills_read_ > moment) {
+  if (!kills_ || now - kills_read_ > max_age) {
     kills_.emplace(kill_counter_);
     kills_read_ = now;
   }
@@ -133,7 +134,7 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt,
 async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   AttemptResult result;
   try {
-    result = co_await run_in_place(attempt);
+    result = co_await run_or_throw(attempt);
   } catch (const core::EnvironmentError& error) {
     result.failure = orchestrators::failure_of(error);
   } catch (const core::InputError& error) {
@@ -168,7 +169,7 @@ processes::ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt,
   if (!process.arguments.empty())
     process.program =
         processes::find_program(process.arguments[0], process.environment["PATH"], process.folder);
-  process.sandbox = sandboxes_.of(attempt, workspace, host.programs, process);
+  process.sandbox = sandboxes_.sandbox_of(attempt, workspace, host.programs, process);
   return process;
 }
 
@@ -183,7 +184,17 @@ std::shared_ptr<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt)
   return limits_.take(groups_, name, resources);
 }
 
-async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
+bool LocalOrchestrator::was_killed_for_memory(const processes::ProcessEnd& end,
+                                              const LimitGroup* limits,
+                                              const usage::MemoryKills& kills) const {
+  if (limits && limits->counts_kills()) return false;  // LimitGroup::measure() has reported it.
+  // The machine's counter includes kills of foreign processes, so it counts only for a process that
+  // SIGKILL ended.
+  const bool is_killed = !end.exited && end.code == SIGKILL;
+  return (is_killed || kill_counter_ != usage::MemoryKills::of_machine) && kills.take();
+}
+
+async::Task<AttemptResult> LocalOrchestrator::run_or_throw(const Attempt& attempt) {
   const auto& host = environments_.host(attempt.step);
   AttemptResult result;
   result.image = host.environment.description;
@@ -230,15 +241,14 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   if (limits) limits->measure(result.usage);
   // The peak is that of all processes in the group, so only the last process to end reports it.
   if (limits.use_count() > 1) result.usage.peak_memory.reset();
-  if (!end.start_error) result.began = end.began, result.ended = end.ended;
+  if (!end.start_error) {
+    result.began = end.began;
+    result.ended = end.ended;
+  }
   if (end.pipe_held) kill_strays(attempt);
   const bool may_be_killed = !end.stopped && !end.start_error && (!end.exited || end.code != 0);
-  const bool is_killed = may_be_killed && !end.exited && end.code == SIGKILL;
-  // The machine's counter includes kills of foreign processes, so it counts only for a process that
-  // SIGKILL ended. A group with limits has its own counter.
-  const bool counts = is_killed || kill_counter_ != usage::MemoryKills::of_machine;
-  const bool group_counts = limits && limits->counts_kills();
-  if (may_be_killed && counts && !group_counts && kills.take()) result.usage.memory_kills = 1;
+  if (may_be_killed && was_killed_for_memory(end, limits.get(), kills))
+    result.usage.memory_kills = 1;
   if (end.exited && !end.start_error) result.exit_code = end.code;
   if (!end.exited && !end.start_error) result.signal = end.code;
   result.failure = processes::failure_of(
@@ -266,7 +276,7 @@ async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
   const auto first = first_process_of(process);
   if (!first) co_return std::nullopt;
   const auto groups = limit_groups_of(*first);
-  auto beside = beside_of(*first, std::move(shell.words));
+  auto beside = options_beside(*first, std::move(shell.words));
   for (const auto& group : groups) beside.control_groups.push_back(group.get());
   if (const auto kind = core::variable("TERM"); shell.has_terminal && !kind.empty())
     beside.environment["TERM"] = kind;
@@ -278,7 +288,7 @@ async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess pr
   constexpr std::size_t max_printed = 64 << 10;
   const auto first = first_process_of(process);
   if (!first) co_return std::nullopt;
-  const auto beside = beside_of(*first, std::move(words));
+  const auto beside = options_beside(*first, std::move(words));
   if (beside.program.empty()) co_return std::nullopt;
   std::string printed;
   core::CancelSource cancel;

@@ -39,7 +39,7 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:
-  async::Task<AttemptResult> run_in_place(const Attempt& attempt);
+  async::Task<AttemptResult> run_or_throw(const Attempt& attempt);
   async::Task<> make_workspace(const Attempt& attempt,
                                std::optional<processes::Workspace>& workspace);
   /// Returns the options of the process that runs the step's command. The program is empty if it
@@ -52,7 +52,11 @@ class LocalOrchestrator : public Orchestrator {
   std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
   /// Returns the counter of memory kills as it was at most 20 ms ago.
   usage::MemoryKills kills_so_far();
-  /// Returns a folder for PATH in which `python` is this program.
+  /// Returns true if the kernel killed a process of the ended attempt for lack of memory.
+  /// @param kills the counter as it was before the attempt's process started
+  bool was_killed_for_memory(const processes::ProcessEnd& end, const LimitGroup* limits,
+                             const usage::MemoryKills& kills) const;
+  /// Returns a folder for PATH in which `python` is the program `python3`.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
   StringMap variables(const Attempt& attempt, const processes::Workspace& workspace,

@@ -12,10 +12,9 @@ namespace fs = std::filesystem;
 Sandboxes::Sandboxes(fs::path root, fs::path state, fs::path environments)
     : root_(std::move(root)), state_(std::move(state)), environments_(std::move(environments)) {}
 
-std::shared_ptr<const processes::Sandbox> Sandboxes::of(const AttemptSpec& attempt,
-                                                        const processes::Workspace& workspace,
-                                                        const std::vector<fs::path>& programs,
-                                                        const processes::ProcessOptions& process) {
+std::shared_ptr<const processes::Sandbox> Sandboxes::sandbox_of(
+    const AttemptSpec& attempt, const processes::Workspace& workspace,
+    const std::vector<fs::path>& programs, const processes::ProcessOptions& process) {
   if (!processes::Sandbox::is_available()) return nullptr;
   const auto value = [&](const char* name) {
     const auto found = process.environment.find(name);

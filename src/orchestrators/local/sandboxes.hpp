@@ -31,10 +31,9 @@ class Sandboxes {
   /// is the whole file system. The sandbox is shared, because this object may forget the sandbox
   /// before the process has started.
   /// @param programs the programs that the command names by their paths
-  std::shared_ptr<const processes::Sandbox> of(const AttemptSpec& attempt,
-                                               const processes::Workspace& workspace,
-                                               const std::vector<std::filesystem::path>& programs,
-                                               const processes::ProcessOptions& process);
+  std::shared_ptr<const processes::Sandbox> sandbox_of(
+      const AttemptSpec& attempt, const processes::Workspace& workspace,
+      const std::vector<std::filesystem::path>& programs, const processes::ProcessOptions& process);
 
  private:
   const std::filesystem::path root_, state_, environments_;

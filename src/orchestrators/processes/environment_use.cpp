@@ -10,7 +10,6 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "orchestrators/cache_folder.hpp"
-#include "orchestrators/processes/virtual_environment.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 
 namespace pipeline::orchestrators::processes {

@@ -22,8 +22,8 @@ std::string signal_name(int signal) {
   return name ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
 }
 
-/// Returns the name of a similar program on PATH.
-std::string closest_program(const std::string& name, const std::string& path) {
+/// Returns `did you mean 'X'?` for a program on PATH with a similar name; empty if there is none.
+std::string similar_program_hint(const std::string& name, const std::string& path) {
   std::vector<std::string> names;
   for (std::size_t from = 0; from <= path.size();) {
     auto to = std::min(path.find(':', from), path.size());
@@ -44,29 +44,35 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
     return failure;
   }
   std::error_code error;
-  if (const auto file = code / name; fs::exists(file, error)) {
-    if (name.find('/') != name.npos) {
-      failure.message =
-          "'" + name + "' cannot be executed: " +
-          (fs::is_directory(file, error) ? "it is a folder" : "it has no permission for that");
-      failure.hints = {"chmod +x " + name, "or name the program that runs it, as in [python, " +
-                                               name + "] or [sh, " + name + "]"};
-      return failure;
-    }
+  const bool has_slash = name.find('/') != name.npos;
+  const bool is_folder = fs::is_directory(code / name, error);
+  if (has_slash && is_folder) {
+    failure.message = "'" + name + "' cannot be executed: it is a folder";
+    failure.hints = {"name a program in the folder",
+                     "[python, " + name + "] runs the folder's __main__.py"};
+    return failure;
+  }
+  if (has_slash && fs::exists(code / name, error)) {
+    failure.message = "'" + name + "' cannot be executed: the file has no execute permission";
+    failure.hints = {"chmod +x " + name, "or name the program that runs it, as in [python, " +
+                                             name + "] or [sh, " + name + "]"};
+    return failure;
+  }
+  if (!is_folder && fs::exists(code / name, error)) {
     failure.message = "there is no program '" + name + "' on PATH";
     failure.hints = {"for the file of the step's code write ./" + name + " or [python, " + name +
                      "]"};
     return failure;
   }
-  if (name.find('/') != name.npos) {
+  if (has_slash) {
     failure.message = "there is no file '" + name + "' to execute";
     if (name.front() != '/')
       failure.hints.push_back("add it to the step's `code:`, if it is in the pipeline's folder");
     return failure;
   }
   failure.message = "there is no program '" + name + "' on PATH";
-  if (auto similar = closest_program(name, path); !similar.empty())
-    failure.hints.push_back(similar);
+  if (auto hint = similar_program_hint(name, path); !hint.empty())
+    failure.hints.push_back(std::move(hint));
   if (name.starts_with("python"))
     failure.hints.push_back("install Python (Debian: apt install python3)");
   else
@@ -133,30 +139,31 @@ std::vector<std::string> ignored_settings(const Settings& settings,
                                           const Capabilities& capabilities) {
   auto& docker = settings.docker;
   std::vector<std::string> ignored;
-  auto say = [&](bool given, const char* name, const char* instead) {
+  const std::string machine = capabilities.on_this_machine ? "this machine" : "a node";
+  const auto say = [&](bool given, const char* name, const std::string& instead) {
     if (given)
       ignored.push_back("the " + capabilities.name + " orchestrator does not use `" + name +
                         "`: " + instead);
   };
   say(docker.parent_image.has_value() && !docker.dockerfile, "parent_image",
-      "steps are processes of this machine, with its programs");
+      "steps are processes of " + machine + ", with its programs");
   say(docker.dockerfile.has_value(), "dockerfile",
-      "steps are processes of this machine, with its programs");
+      "steps are processes of " + machine + ", with its programs");
   say(docker.skip_build.value_or(false), "skip_build",
       "Python requirements are installed into a virtual environment all the same");
   say(docker.prevent_build_reuse.value_or(false), "prevent_build_reuse",
       "equal requirements share a virtual environment");
   say(!docker.apt_packages.items().empty(), "apt_packages",
-      "install them on this machine, if the steps need them");
+      "install them where the steps run, if the steps need them");
   say(docker.apt_snapshot.has_value(), "apt_snapshot", "no Debian packages are installed");
   say(docker.user.has_value(), "user", "steps run as you");
   say(!docker.volumes.items().empty(), "volumes",
-      "steps read the folders where they are on this machine");
-  say(docker.network.has_value(), "network", "steps use this machine's network");
-  say(docker.platform.has_value(), "platform", "steps run on this machine's CPU");
-  say(!docker.labels.empty(), "labels", "processes have none");
+      "steps read the folders where they are on " + machine);
+  say(docker.network.has_value(), "network", "steps use the network of " + machine);
+  say(docker.platform.has_value(), "platform", "steps run on the CPU of " + machine);
+  say(!docker.labels.empty(), "labels", "processes have no labels");
   say(!docker.run_args.empty(), "run_args", "there is no container");
-  say(settings.resources.shm_size.has_value(), "shm_size", "/dev/shm is this machine's");
+  say(settings.resources.shm_size.has_value(), "shm_size", "/dev/shm is that of " + machine);
   say(settings.resources.memory && !capabilities.memory_limits, "memory",
       "this user may not make control groups with a memory limit here");
   say(settings.resources.cpu_count && !capabilities.cpu_limits, "cpu_count",

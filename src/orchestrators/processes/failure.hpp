@@ -1,5 +1,5 @@
 /// @file
-/// The failures of processes of this machine, with advice.
+/// The failures of steps that are processes, with advice.
 #pragma once
 
 #include <filesystem>

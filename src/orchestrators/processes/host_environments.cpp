@@ -18,12 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Returns true for a program that each virtual environment has.
 bool comes_with_environment(const std::string& program) {
   return program.starts_with("python") || program.starts_with("pip");
 }
 
-/// Returns true if it matters to the step whether there is bash.
-bool reads_text(const StepSpec& step) {
+/// Returns true for a command that bash executes where PATH has bash, and sh elsewhere.
+bool depends_on_bash(const StepSpec& step) {
   return step.command.shell && step.command.interpreter.empty();
 }
 
@@ -42,7 +43,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
   };
   add_all(programs);
   add_all(notices);
-  if (reads_text(step)) key += '\2';
+  if (depends_on_bash(step)) key += '\2';
   for (const auto* variables : {&settings.environment, &settings.runtime_environment}) {
     for (const auto& [name, value] : *variables) add(name), add(value);
     key += '\1';
@@ -83,8 +84,7 @@ HostEnvironments::HostEnvironments(asio::io_context& loop, ProcessReaper& reaper
       python_folder_(std::move(python_folder)),
       root_(options.root),
       lock_(options.lock),
-      environments_(loop, reaper, options.root, options.state, options.lock, options.template_dir) {
-}
+      environments_(loop, reaper, options) {}
 
 Programs& HostEnvironments::programs(const std::string& path) {
   return programs_.try_emplace(path, path, root_).first->second;
@@ -125,7 +125,8 @@ void HostEnvironments::fill_in(HostContext& host, const StepSpec& step, const st
   core::Hasher hasher;
   hasher.field("local").field(machine.sysname).field(machine.machine);
   host.fingerprint = nlohmann::json::object();
-  if (const char* own = std::getenv("PATH"); !own || own != path) host.fingerprint["path"] = path;
+  if (const char* callers_path = std::getenv("PATH"); !callers_path || callers_path != path)
+    host.fingerprint["path"] = path;
   std::string python;
   for (const auto& name : names) {
     if (has_environment && comes_with_environment(name)) continue;
@@ -136,7 +137,7 @@ void HostEnvironments::fill_in(HostContext& host, const StepSpec& step, const st
     if (name.starts_with("python") && !program.file.empty())
       python = program.version.empty() ? "Python" : "Python " + program.version;
   }
-  if (reads_text(step)) {
+  if (depends_on_bash(step)) {
     const auto& bash = on_path.find("bash");
     hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
     host.fingerprint["programs"]["bash"] = bash.identity;
@@ -231,8 +232,9 @@ async::Task<std::string> HostEnvironments::packages(const StepSpec& step) {
 async::Task<bool> HostEnvironments::matches(std::string fingerprint) {
   auto seen = core::parse_json(fingerprint);
   if (!seen.is_object()) co_return false;
-  const char* callers = std::getenv("PATH");
-  auto& on_path = programs(seen.value("path", callers ? callers : std::string(default_path)));
+  const char* callers_path = std::getenv("PATH");
+  auto& on_path =
+      programs(seen.value("path", callers_path ? callers_path : std::string(default_path)));
   if (auto names = seen.find("programs"); names != seen.end())
     for (auto& [name, identity] : names->items())
       if (nlohmann::json(on_path.find(name).identity) != identity) co_return false;

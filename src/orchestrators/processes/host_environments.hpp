@@ -27,7 +27,7 @@ struct HostContext {
   Environment environment;
   std::optional<EnvironmentPlan> plan;          ///< Set if the step has a virtual environment.
   std::vector<std::filesystem::path> programs;  ///< Programs that the command names by their paths.
-  std::string identity;                         ///< Digest over the programs.
+  std::string identity;                         ///< Digest over the programs and variables.
   std::vector<std::string> notices;             ///< Notices about the settings.
   nlohmann::json fingerprint;                   ///< See matches().
 };
@@ -61,8 +61,6 @@ class HostEnvironments : public EnvironmentProvider {
                       const std::filesystem::path& temporary, const HostContext& host);
   /// Returns the attempt's argument vector.
   std::vector<std::string> command(const AttemptSpec& attempt, Layout layout);
-  /// Returns the folder that holds all virtual environments.
-  std::filesystem::path folder() const { return environments_.folder("").parent_path(); }
 
  private:
   void fill_in(HostContext& host, const StepSpec& step, const std::string& path,
@@ -75,8 +73,8 @@ class HostEnvironments : public EnvironmentProvider {
   std::filesystem::path root_;
   lockfile::LockFile* lock_;
   VirtualEnvironments environments_;
-  std::map<std::string, Programs> programs_;  ///< Keyed by PATH.
-  std::unordered_map<std::string, HostContext> known_;
+  std::map<std::string, Programs> programs_;            ///< Keyed by PATH.
+  std::unordered_map<std::string, HostContext> known_;  ///< Keyed by host_key().
 };
 
 }  // namespace pipeline::orchestrators::processes

@@ -76,7 +76,8 @@ std::vector<std::string> advice_for_failed_install(const std::string& output,
                    {"Could not open requirements file", "File not found", "does not exist"}))
     advice.push_back("relative paths are taken from " + root.string());
   if (advice.empty())
-    advice.push_back("the same by hand: python3 -m venv /tmp/try && /tmp/try/bin/pip install ...");
+    advice.push_back(
+        "try the installation by hand: python3 -m venv /tmp/try && /tmp/try/bin/pip install ...");
   return advice;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "core/project.hpp"
 #include "docker/index_config.hpp"
 #include "docker/package_resolver.hpp"
+#include "orchestrators/processes/file_lock.hpp"
 #include "orchestrators/processes/install_advice.hpp"
 #include "orchestrators/processes/requirement_files.hpp"
 #include "orchestrators/processes/written_bytes.hpp"
@@ -27,16 +27,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kept_lines = 25, max_line = 64 * 1024;
+constexpr std::size_t kept_lines = 25, max_line = 64 * 1024;  // `max_line` in bytes.
+/// Words of a failed command that its error message shows.
+constexpr std::size_t shown_words = 4;
 
-/// A command is a named variable before it is awaited, because g++ 12 fails on a braced list within
-/// a co_await expression.
+/// The words of a command. Each command is a named variable before it is awaited, because g++ 12
+/// fails on a braced list within a co_await expression.
 using Words = std::vector<std::string>;
 
-/// Splits a stream into lines.
-class Lines {
+/// Splits a stream into lines. A carriage return ends a line, too, as in the output of progress
+/// bars.
+class TerminalLines {
  public:
-  explicit Lines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
+  explicit TerminalLines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
   void add(std::string_view bytes) {
     for (char c : bytes) {
       if (c == '\n' || c == '\r' || rest_.size() == max_line)
@@ -90,24 +93,6 @@ core::TemporaryFolder folder_in(const fs::path& folder) {
 }
 
 }  // namespace
-
-async::Task<core::Descriptor> take_lock(fs::path file, std::function<void()> on_wait,
-                                        core::CancelSource& cancel) {
-  core::Descriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock) throw core::system_error("cannot open " + file.string(), errno);
-  asio::steady_timer pause(co_await asio::this_coro::executor);
-  for (bool has_waited = false; flock(lock.get(), LOCK_EX | LOCK_NB) != 0;) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      throw core::system_error("cannot lock " + file.string(), errno);
-    if (!std::exchange(has_waited, true)) on_wait();
-    if (cancel.level() != core::StopLevel::none)
-      throw core::EnvironmentError(
-          "stopped while waiting for another `pipe` to make a virtual environment");
-    pause.expires_after(std::chrono::milliseconds(50));
-    co_await pause.async_wait(asio::use_awaitable);
-  }
-  co_return lock;
-}
 
 Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
                      core::CancelSource& cancel, std::function<void(std::string)> on_line)
@@ -182,7 +167,8 @@ async::Task<> Installer::install() {
 async::Task<bool> Installer::run(std::vector<std::string> command, const fs::path& folder) {
   last_lines_.clear();
   last_command_ = fs::path(command[0]).filename().string();
-  for (std::size_t i = 1; i < command.size() && i < 4; ++i) last_command_ += " " + command[i];
+  for (std::size_t i = 1; i < std::min(command.size(), shown_words); ++i)
+    last_command_ += " " + command[i];
   auto keep = [&](std::string line) {
     if (const auto progress = docker::progress_of(line); !progress.empty())
       return on_line_(std::string(progress));
@@ -190,7 +176,7 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
     if (last_lines_.size() > kept_lines) last_lines_.pop_front();
     on_line_(std::move(line));
   };
-  Lines out(keep), err(keep);
+  TerminalLines out(keep), err(keep);
   ProcessOptions options;
   options.program = find_program(command[0], variables_["PATH"]);
   if (options.program.empty()) {
@@ -427,9 +413,10 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
   const core::TemporaryFolder folder;
   const auto script = folder.path() / "resolve.py", answer = folder.path() / "answer";
   core::write_file_atomically(script, templates::template_text("lock/resolve.py", templates_));
+  const bool is_empty = true;  // The packages get a new virtual environment.
   core::write_file_atomically(
       folder.path() / "request.json",
-      docker::resolution_request(arguments_of(plan_, root_), preferred, refresh, true, root_));
+      docker::resolution_request(arguments_of(plan_, root_), preferred, refresh, is_empty, root_));
   write_requirements(folder.path(), plan_.asked, root_);
   auto python = plan_.python.file.string();
   if (uv.empty()) python = co_await find_python_with_pip(folder.path());

@@ -23,6 +23,7 @@ struct InstallerFolders {
 
 class Installer {
  public:
+  /// @param on_line receives the lines that the tools print, and their progress
   Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
             core::CancelSource& cancel, std::function<void(std::string)> on_line);
   /// Makes the environment. Throws BuildError with the last lines of the failed tool, or
@@ -68,10 +69,5 @@ class Installer {
   std::deque<std::string> last_lines_;
   std::string last_command_;
 };
-
-/// Locks the file until the returned descriptor is closed. Waits for other holders in this process
-/// and in others, and calls `on_wait` once before it waits.
-async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
-                                        core::CancelSource& cancel);
 
 }  // namespace pipeline::orchestrators::processes

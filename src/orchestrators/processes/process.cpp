@@ -67,7 +67,7 @@ using Clock = std::chrono::steady_clock;
 /// Pause between two looks at processes that were asked to end.
 constexpr std::chrono::milliseconds stop_pause{10};
 /// How long to wait for the end of a sample before the next look.
-constexpr std::chrono::milliseconds shortest_look{1};
+constexpr std::chrono::milliseconds sample_look_pause{1};
 
 /// The data that the event loop shares with the pool's thread; `is_busy` tells which of them may
 /// use it. Nothing else is shared, so that a loop may be destroyed while a sample is taken.
@@ -198,7 +198,7 @@ class Running {
         sampling->is_busy = false;
       });
       while (sampling->is_busy) {
-        pause.expires_after(shortest_look);
+        pause.expires_after(sample_look_pause);
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       }
       tree_peak_ = sampling->tree.peak();

@@ -48,20 +48,21 @@ struct ProcessEnd {
   int start_error = 0;        ///< errno if it could not be started.
   bool stopped = false;       ///< The process was stopped by `cancel`.
   bool ignored_stop = false;  ///< SIGTERM did not end it within `grace`.
-  bool pipe_held =
-      false;     ///< A process that could not be killed still has its stdout or stderr open.
-  int left = 0;  ///< Number of descendants that this user may not kill.
+  /// A descendant that could not be killed still has the process's stdout or stderr open.
+  bool pipe_held = false;
+  int left = 0;            ///< Number of descendants that this user may not kill.
   core::Usage usage = {};  ///< Usage of the process and its descendants.
   std::chrono::steady_clock::time_point began{}, ended{};
 };
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;
 
-/// Runs the process to its end; stdin is empty. A stop sends SIGTERM to the process and all its
-/// descendants, and waits for all of them; after `grace` it sends SIGKILL, StopLevel::immediate
-/// does so at once. When the process has ended without a stop, all its descendants are killed,
-/// whatever session, descriptors and environment they have. A process that a service starts on its
-/// behalf is not a descendant. An exception of `output` kills the group and is rethrown.
+/// Runs the process to its end; stdin is empty. A graceful stop sends SIGTERM to the process and
+/// all its descendants, waits for all of them, and after `grace` sends SIGKILL.
+/// StopLevel::immediate sends SIGKILL at once. When the process has ended without a stop, all its
+/// descendants are killed, whatever session, descriptors and environment they have. A process that
+/// a service starts on behalf of the step is not a descendant. An exception of `output` kills the
+/// process's group and is rethrown.
 async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
                                     core::CancelSource& cancel, OutputCallback output);
 

@@ -36,7 +36,7 @@ constexpr int max_children = 4096;
 constexpr int fixed_files = 4;  ///< The reply, header, out, err; control groups, inherited
                                 ///< descriptors and the sandbox follow.
 constexpr int max_open_files = 128;
-/// How often strays are looked for at most, a millisecond apart; killed processes are gone by then.
+/// Maximum number of looks for strays, a millisecond apart; killed processes are gone by then.
 constexpr int max_passes = 5000;
 
 /// The words of a request in a file: offsets from its beginning, which become pointers where it is
@@ -303,8 +303,8 @@ void end_step(Child& child) {
 
 /// Serves the requests from `socket` as the reaper; when the driver has closed it, kills all steps.
 /// @param lock descriptor of the lock file; -1: none
-[[noreturn]] void guard(int socket, int lock) {
-  prctl(PR_SET_NAME, "pipe-guardian");
+[[noreturn]] void reap(int socket, int lock) {
+  prctl(PR_SET_NAME, "pipe-reaper");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   setsid();  // The driver handles Ctrl-C at the terminal.
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
@@ -385,7 +385,7 @@ void ProcessReaper::start() {
   core::Descriptor ours(ends[0]), theirs(ends[1]);
   const auto lock = open_lock(lock_);
   const pid_t pid = fork();
-  if (pid == 0) guard(theirs.get(), lock.get());
+  if (pid == 0) reap(theirs.get(), lock.get());
   if (pid < 0)
     throw core::system_error("cannot start the process that watches over the steps", errno);
   pid_ = pid;
@@ -452,7 +452,12 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   return reply;
 }
 
-void ProcessReaper::finish(pid_t pid) { send({Request::Kind::finish, pid, 0, 0, 0, false}, {}); }
+void ProcessReaper::finish(pid_t pid) {
+  Request request{};
+  request.kind = Request::Kind::finish;
+  request.pid = pid;
+  send(request, {});
+}
 
 namespace {
 

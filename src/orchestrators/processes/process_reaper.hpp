@@ -55,9 +55,10 @@ class ProcessReaper {
   ProcessReaper(const ProcessReaper&) = delete;
   ProcessReaper& operator=(const ProcessReaper&) = delete;
 
-  /// Requests the start of a process. Starts the reaper if needed; throws EnvironmentError if it
-  /// cannot be started. @return a pipe that becomes readable for read_start() once the program is
-  /// running or could not be started, and for read_end() after finish()
+  /// Requests the start of a process. Starts the reaper if needed; throws EnvironmentError if the
+  /// reaper cannot be started.
+  /// @return a pipe that becomes readable for read_start() once the program is running or could not
+  /// be started, and for read_end() after finish()
   core::Descriptor launch(const LaunchRequest& request);
   /// Waits for the result of launch(); returns nothing if the reaper has died.
   static std::optional<LaunchStart> read_start(int reply);
@@ -74,8 +75,8 @@ class ProcessReaper {
   void start();
   bool send(const struct Request& request, const std::vector<int>& files);
   std::filesystem::path lock_;
-  core::Descriptor socket_;  ///< Its other end is closed when this process ends for any reason.
-  pid_t pid_ = -1;
+  core::Descriptor socket_;  ///< The reaper sees the end of this process as the socket's end.
+  pid_t pid_ = -1;           ///< The reaper; -1 before its first start.
 };
 
 }  // namespace pipeline::orchestrators::processes

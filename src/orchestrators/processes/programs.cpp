@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Returns true for a word that can be the name of a program: it has no expansions, and is neither
+/// a keyword nor a command of the shell itself.
 bool is_program_word(std::string_view word) {
   static const std::set<std::string_view> shell_words = {
       "if",     "then",  "else", "elif", "fi",   "for",   "do",     "done", "while",

@@ -21,8 +21,9 @@ std::vector<std::string> programs_of(const Command& command);
 /// A program found on PATH.
 struct FoundProgram {
   std::filesystem::path file;  ///< Empty if it was not found.
-  std::string identity;        ///< Path, size and time of change; for Python also the virtual
-                         ///< environment, and pyenv's choice if its Python was not found. One line.
+  /// One line with path, size and time of change; for Python also with the virtual environment, and
+  /// with pyenv's choice if its Python was not found.
+  std::string identity;
   std::string version;  ///< Version of Python, as far as files show it: `3.11`, `3.11.7`, or empty.
 };
 
@@ -32,7 +33,6 @@ class Programs {
   /// @param root the folder in which pyenv looks for `.python-version`
   Programs(std::string path, std::filesystem::path root)
       : path_(std::move(path)), root_(std::move(root)) {}
-  const std::string& path() const { return path_; }
   /// Returns the program of this name; for `python`, `python3` if only that exists; for a Python
   /// that pyenv chooses, the file that its shim starts.
   const FoundProgram& find(const std::string& name);

@@ -134,7 +134,7 @@ void move_logins(std::vector<std::string>& arguments, StringMap& variables) {
     for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
     for (const std::string installer : {"PIP_", "UV_"}) {
       auto& value = moved[installer + name];
-      value += (value.empty() ? "" : " ") + argument.substr(name.size() + 3);
+      value += (value.empty() ? "" : " ") + argument.substr(std::string_view(*option).size());
     }
     return true;
   });

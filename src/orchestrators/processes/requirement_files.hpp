@@ -29,7 +29,7 @@ std::vector<std::filesystem::path> write_requirements(
     const std::filesystem::path& folder, const python_packages::PythonRequirements& asked,
     const std::filesystem::path& root);
 
-/// Adds the option for the constraints that requirement_files() has written to `folder`.
+/// Adds the option for the constraints that requirement_files() writes to `folder`.
 void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& plan,
                      const std::filesystem::path& folder);
 

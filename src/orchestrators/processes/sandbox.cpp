@@ -91,7 +91,7 @@ int Sandbox::enter(int descriptor) {
 std::vector<fs::path> program_folders(std::string_view path, const fs::path& pipeline,
                                       const fs::path& home) {
   std::vector<fs::path> folders;
-  const auto root = real_path(pipeline), own = real_path(home);
+  const auto real_pipeline = real_path(pipeline), real_home = real_path(home);
   for (std::size_t from = 0; from <= path.size();) {
     const auto to = std::min(path.find(':', from), path.size());
     const auto folder = real_path(path.substr(from, to - from));
@@ -99,7 +99,7 @@ std::vector<fs::path> program_folders(std::string_view path, const fs::path& pip
     if (!folder.is_absolute()) continue;
     const auto name = folder.filename();
     const auto prefix = name == "bin" || name == "sbin" ? folder.parent_path() : folder;
-    const bool has_data = is_in(root, prefix) || is_in(own, prefix) || prefix == "/";
+    const bool has_data = is_in(real_pipeline, prefix) || is_in(real_home, prefix) || prefix == "/";
     folders.push_back(has_data ? folder : prefix);
   }
   return folders;

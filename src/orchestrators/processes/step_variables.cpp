@@ -14,8 +14,8 @@ std::string path_of(const StepSpec& step) {
     return *own->second;
   if (auto& environment = step.settings->docker.environment; environment.contains("PATH"))
     return environment.at("PATH");
-  const char* callers = std::getenv("PATH");
-  return callers ? callers : std::string(default_path);
+  const char* callers_path = std::getenv("PATH");
+  return callers_path ? callers_path : std::string(default_path);
 }
 
 StringMap passed_on_variables() {

@@ -16,9 +16,9 @@ inline constexpr std::string_view default_path =
 /// Returns the PATH of the step's own settings, else the user's.
 std::string path_of(const StepSpec& step);
 
-/// Returns the user's variables that a step gets: those about the user, language, time zone and
-/// network access. Everything else must be declared, so that a step does not depend on what its
-/// cache key does not cover.
+/// Returns the user's variables that a step gets: those about the user, language, time zone,
+/// network access and the paths of programs and libraries. Everything else must be declared, so
+/// that a step does not depend on what its cache key does not cover.
 StringMap passed_on_variables();
 
 /// Makes CUDA show the process only its reserved GPUs, in the order of their indices. MIG slices

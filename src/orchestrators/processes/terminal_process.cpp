@@ -15,8 +15,8 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-/// Lets this process ignore Ctrl-C while this object lives: it is meant for the process that is run
-/// on the terminal.
+/// Lets this process ignore Ctrl-C while this object lives, because Ctrl-C is meant for the process
+/// that is run on the terminal.
 class IgnoredInterrupts {
  public:
   IgnoredInterrupts() {

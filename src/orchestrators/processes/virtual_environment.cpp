@@ -1,8 +1,5 @@
 #include "orchestrators/processes/virtual_environment.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,6 +17,8 @@
 #include "docker/package_resolver.hpp"
 #include "orchestrators/cache_folder.hpp"
 #include "orchestrators/processes/environment_packages.hpp"
+#include "orchestrators/processes/environment_use.hpp"
+#include "orchestrators/processes/file_lock.hpp"
 #include "orchestrators/processes/installer.hpp"
 #include "python_packages/unknown_requirements.hpp"
 
@@ -147,16 +146,15 @@ std::string EnvironmentPlan::summary() const {
 }
 
 VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
-                                         fs::path root, fs::path state, lockfile::LockFile* lock,
-                                         fs::path template_dir)
-    : loop_(loop),
-      reaper_(reaper),
-      root_(std::move(root)),
-      state_(std::move(state)),
+                                         const OrchestratorOptions& options)
+    : reaper_(reaper),
+      root_(options.root),
+      state_(options.state),
       cache_(cache_folder()),
-      template_dir_(std::move(template_dir)),
-      lock_(lock),
-      resolutions_(loop) {}
+      template_dir_(options.template_dir),
+      lock_(options.lock),
+      resolutions_(loop),
+      made_(loop) {}
 
 VirtualEnvironments::~VirtualEnvironments() = default;
 
@@ -277,7 +275,7 @@ bool VirtualEnvironments::ready(const std::string& digest) const {
 
 std::string VirtualEnvironments::reason_to_make(const EnvironmentPlan& plan) const {
   auto reason = "virtual environment with " + plan.summary();
-  if (plan.locked) reason += ": " + describe_new_environment(cache_ / "environments", *plan.locked);
+  if (plan.locked) reason += ": " + describe_new_environment(environments_folder(), *plan.locked);
   return reason;
 }
 
@@ -302,23 +300,13 @@ std::string VirtualEnvironments::packages(const std::string& digest) const {
 
 async::Task<> VirtualEnvironments::make(const EnvironmentPlan& plan, const std::string& step,
                                         EventSink& events, core::CancelSource& cancel) {
-  auto [entry, is_first] = builds_.try_emplace(plan.digest);
-  if (!is_first) {
-    auto& build = *entry->second;
-    co_await build.done.wait();
-    if (build.error) std::rethrow_exception(build.error);
-    if (ready(plan.digest)) co_return;
-    entry = builds_.find(plan.digest);  // Another process has removed it since.
-  }
-  entry->second = std::make_unique<Build>(loop_.get_executor());
-  auto& build = *entry->second;
-  try {
+  // Another process may have removed an environment that this process has made.
+  if (made_.find(plan.digest) && !ready(plan.digest)) made_.forget(plan.digest);
+  const std::function<async::Task<bool>()> work = [&]() -> async::Task<bool> {
     co_await make_locked(plan, step, events, cancel);
-  } catch (...) {
-    build.error = std::current_exception();
-  }
-  build.done.open();
-  if (build.error) std::rethrow_exception(build.error);
+    co_return true;
+  };
+  co_await made_.get(plan.digest, work, &cancel);
 }
 
 async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, const std::string& step,

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,12 +13,12 @@
 #include <pipeline/events.hpp>
 #include <pipeline/spec.hpp>
 
-#include "async/gate.hpp"
 #include "async/single_flight.hpp"
 #include "core/cancel.hpp"
 #include "docker/image_plan.hpp"
 #include "file_tree/tar_stream.hpp"
 #include "lockfile/lock_file.hpp"
+#include "orchestrators/options.hpp"
 #include "orchestrators/processes/process.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
 #include "orchestrators/processes/programs.hpp"
@@ -31,14 +30,14 @@ namespace pipeline::orchestrators::processes {
 struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
   FoundProgram python;
-  std::vector<std::string>
-      looked_up;          ///< Names on PATH that determine the choice of Python and installer.
+  /// Names on PATH that determine the choice of Python and installer.
+  std::vector<std::string> looked_up;
   bool by_name = true;    ///< Names and versions of packages determine the environment, not files.
   bool resolves = false;  ///< Versions are chosen when it is made: see python_packages::resolves().
   python_packages::PythonRequirements asked;
-  std::optional<lockfile::LockRequest> request;  ///< The request to the lock file; unset: its
-                                                 ///< packages are not locked.
-  docker::Locked locked;                         ///< The answer; null: they have to be resolved.
+  /// The request to the lock file; unset: the packages are not locked.
+  std::optional<lockfile::LockRequest> request;
+  docker::Locked locked;        ///< The lock file's answer; null: the request has to be resolved.
   bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
   std::string project_command;  ///< Run in a copy of `project`.
   std::vector<file_tree::ContextFile> project;
@@ -50,14 +49,10 @@ struct EnvironmentPlan {
 
 class VirtualEnvironments {
  public:
-  /// @param root the pipeline's folder; relative requirements and the project of a step without
-  /// StepSpec::code_root are resolved against it
-  /// @param state the state folder, no part of a project; empty: none
-  /// @param lock null: packages are not locked
-  /// @param template_dir overrides the embedded templates; empty: none
-  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
-                      std::filesystem::path state, lockfile::LockFile* lock,
-                      std::filesystem::path template_dir);
+  /// @param options its `root` is the folder to which relative requirements and the project of
+  /// a step without StepSpec::code_root refer; its `state` folder is not a part of a project
+  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
+                      const OrchestratorOptions& options);
   ~VirtualEnvironments();
 
   /// Returns true if the settings ask for Python packages.
@@ -87,11 +82,6 @@ class VirtualEnvironments {
                      core::CancelSource& cancel);
 
  private:
-  struct Build {
-    explicit Build(const asio::any_io_executor& executor) : done(executor) {}
-    async::Gate done;
-    std::exception_ptr error;
-  };
   async::Task<> make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
                             core::CancelSource& cancel);
 
@@ -100,13 +90,12 @@ class VirtualEnvironments {
       const EnvironmentPlan& plan, lockfile::LockedEnvironment preferred, bool refresh,
       std::function<void(const std::string&)> on_line, core::CancelSource& cancel);
 
-  asio::io_context& loop_;
   ProcessReaper& reaper_;
   std::filesystem::path root_, state_, cache_, template_dir_;
   lockfile::LockFile* lock_;
   std::map<std::string, PythonFacts> facts_;      ///< Keyed by FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why a request cannot be locked, or empty.
-  std::map<std::string, std::unique_ptr<Build>> builds_;
+  async::SingleFlight<bool> made_;                ///< Keyed by digest.
 };
 
 /// Returns all environment variables of the user, for installers; steps get only some of them.

@@ -177,14 +177,16 @@ ShortFolder make_python_folder(const fs::path& program) {
 }
 
 bool is_small(const fs::path& code) {
+  constexpr std::uintmax_t max_bytes = 1 << 20;
+  constexpr int max_entries = 50;
   std::uintmax_t bytes = 0;
   int entries = 0;
   std::error_code error;
   for (auto& entry : fs::recursive_directory_iterator(code, error)) {
-    if (++entries > 50 || bytes > 1 << 20) return false;
+    if (++entries > max_entries || bytes > max_bytes) return false;
     if (entry.is_regular_file(error)) bytes += entry.file_size(error);
   }
-  return bytes <= 1 << 20;
+  return bytes <= max_bytes;
 }
 
 void remove_old_temporary_folders() {
@@ -200,7 +202,8 @@ void remove_old_temporary_folders() {
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
     // A living driver locks its folder, but only after the folder was created, so a new folder of
     // a living process is left alone. Later, only the lock counts: numbers of processes are reused.
-    const bool may_be_new = time(nullptr) - info.st_mtime < 60;
+    constexpr time_t max_new = 60;  // Seconds.
+    const bool may_be_new = time(nullptr) - info.st_mtime < max_new;
     if (pid <= 0 || (may_be_new && (kill(pid, 0) == 0 || errno != ESRCH))) continue;
     const core::Descriptor folder(
         open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

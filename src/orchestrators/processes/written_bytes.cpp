@@ -10,7 +10,7 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-constexpr std::uint64_t least = 10'000'000;  ///< Bytes between two reports.
+constexpr std::uint64_t min_bytes_between_reports = 10'000'000;
 constexpr std::string_view key = "wchar: ";
 
 /// Returns the bytes that the process has written; nothing if it has ended.
@@ -36,7 +36,7 @@ async::Task<> report_written_bytes(pid_t process, std::function<void(std::string
     if (over.level() != core::StopLevel::none) co_return;
     const auto written = written_by(process);
     if (!written) co_return;
-    if (*written < reported + least) continue;
+    if (*written < reported + min_bytes_between_reports) continue;
     reported = *written;
     on_line(core::format_bytes(reported) + " written");
   }

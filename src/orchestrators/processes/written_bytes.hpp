@@ -14,8 +14,8 @@
 
 namespace pipeline::orchestrators::processes {
 
-/// Calls `on_line` with `1.2 GiB written` at most once a second, and only if that is at least 10 MB
-/// more than the last time. Returns when the process has ended, or `over` is stopped.
+/// Calls `on_line` with `1.2 GiB written` at most once a second, and only after at least 10 MB
+/// since the last call. Returns when the process has ended, or `over` is stopped.
 async::Task<> report_written_bytes(pid_t process, std::function<void(std::string)> on_line,
                                    core::CancelSource& over);
 

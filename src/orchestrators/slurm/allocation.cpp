@@ -27,8 +27,9 @@ std::string value_of(const std::vector<std::string>& options, std::string_view b
   return {};
 }
 
-/// Returns true for an option that the allocation has decided, or that srun does not have.
-bool is_of_the_job(const std::string& option) {
+/// Returns true for an option that srun does not get: srun does not have it, the allocation has
+/// decided it, or the shell that starts srun redirects the output.
+bool is_left_out(const std::string& option) {
   static constexpr std::string_view names[] = {
       "--parsable", "--array",   "--no-requeue",  "--partition", "--account",   "--qos",
       "--nice",     "--exclude", "--reservation", "--output",    "--constraint"};
@@ -41,7 +42,7 @@ bool is_of_the_job(const std::string& option) {
 std::vector<std::string> srun_words(const std::vector<std::string>& options) {
   std::vector<std::string> words{"srun", "--exact", "--quiet", "--input=none", "--mpi=none"};
   for (const auto& option : options)
-    if (!is_of_the_job(option)) words.push_back(option);
+    if (!is_left_out(option)) words.push_back(option);
   return words;
 }
 
@@ -85,8 +86,8 @@ async::Task<std::string> AllocationClient::submit(std::vector<std::string> optio
                                                   std::string script) {
   const auto output = core::replaced(value_of(options, output_option), "%%", "%");
   // srun has a session of its own, so that the step survives this process. The agent in the step
-  // writes the number into its file.
-  // A step with nodes calls srun itself, in the same process (gang_script()).
+  // writes PIPE_SLURM_ID, the number of srun's process, to JobPaths::begun(). The script of a step
+  // with nodes becomes srun itself (gang_script()).
   const bool is_gang =
       std::ranges::find(options, std::string("--ntasks-per-node=1")) != options.end();
   const auto words =
@@ -100,14 +101,14 @@ async::Task<std::string> AllocationClient::submit(std::vector<std::string> optio
 }
 
 /// Returns the job steps that have begun. Slurm does not list those that wait for room.
-async::Task<std::vector<QueuedJob>> AllocationClient::steps() {
+async::Task<std::vector<QueuedJob>> AllocationClient::begun_steps() {
   std::vector<std::string> command{"squeue",        "--noheader", "--steps",
                                    "--job=" + job_, "--format",   "%i|RUNNING||%N|%j"};
   co_return parse_queue(co_await output_of(std::move(command)));
 }
 
 async::Task<std::vector<QueuedJob>> AllocationClient::jobs() {
-  const auto begun = co_await steps();
+  const auto begun = co_await begun_steps();
   std::vector<QueuedJob> jobs;
   for (auto& process : step_processes()) {
     const auto step = std::ranges::find(begun, process.name, &QueuedJob::name);
@@ -135,17 +136,17 @@ async::Task<> AllocationClient::cancel_all(std::vector<std::string> ids,
   std::erase_if(options, [](const auto& option) {  // A job step has no batch script to signal.
     return option == "--batch" || option == "--full";
   });
-  const auto begun = co_await steps();
-  std::vector<std::string> of_steps;
+  const auto begun = co_await begun_steps();
+  std::vector<std::string> begun_ids;
   for (const auto& process : step_processes()) {
     if (std::ranges::find(ids, process.id) == ids.end()) continue;
     const auto step = std::ranges::find(begun, process.name, &QueuedJob::name);
     if (step != begun.end())
-      of_steps.push_back(step->id);
+      begun_ids.push_back(step->id);
     else
       kill(static_cast<pid_t>(std::stol(process.id)), SIGTERM);
   }
-  if (!of_steps.empty()) co_await Client::cancel_all(of_steps, options);
+  if (!begun_ids.empty()) co_await Client::cancel_all(begun_ids, options);
 }
 
 async::Task<std::string> AllocationClient::refusal(std::vector<std::string>) {
@@ -165,7 +166,7 @@ std::unique_ptr<Client> client_of(const StringMap& connection) {
   if (within.empty()) return std::make_unique<Client>(host);
   static const std::vector<std::string> known{"allocation"};
   if (within != known.front())
-    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+    throw core::InputError("`within` is '" + within + "'; its only value is `allocation`",
                            core::did_you_mean(within, known));
   if (!host.empty())
     throw core::InputError("`host` and `within` exclude each other",

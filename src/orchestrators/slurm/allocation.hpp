@@ -29,7 +29,7 @@ struct StepProcess {
 };
 
 /// Returns the processes of srun on this machine that `pipe` has started.
-/// @param proc replaced in tests
+/// @param proc where procfs is mounted
 std::vector<StepProcess> step_processes(const std::filesystem::path& proc = "/proc");
 
 /// Starts job steps of the job that this process is in, in place of jobs. The job steps are found
@@ -47,12 +47,12 @@ class AllocationClient : public Client {
   async::Task<std::vector<QueuedJob>> jobs_named(std::string name) override;
   async::Task<std::vector<QueuedJob>> jobs_of_user() override;
   async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options) override;
-  /// Returns that there are no arrays: srun has none.
+  /// Returns limits without arrays, because srun has none.
   async::Task<ArrayLimits> limits() override;
 
  private:
-  async::Task<std::vector<QueuedJob>> steps();
-  std::string job_;
+  async::Task<std::vector<QueuedJob>> begun_steps();
+  std::string job_;  ///< The number of the job that this process is in.
 };
 
 /// Returns the client that the profile asks for: one that submits jobs, or an AllocationClient.

@@ -21,8 +21,11 @@ constexpr const char* queue_format = "%i|%T|%r|%N|%j";
 /// How long the first cancellation waits for others, because jobs are often stopped together.
 constexpr auto time_to_gather_stops = 20ms;
 
-constexpr std::size_t full_command_size = 60'000;  // ssh gives it to a shell as one argument.
-constexpr int ssh_failed = 255, not_found = 127;
+/// Bytes of ids after which another scancel begins: ssh passes a command to the shell as one
+/// argument, for which Linux has room for 128 KiB.
+constexpr std::size_t full_command_size = 60'000;
+constexpr int ssh_failed = 255, not_found = 127;  // Exit codes.
+constexpr bool may_have_worked = true;            // See SlurmError.
 
 }  // namespace
 
@@ -103,7 +106,7 @@ bool is_lost_answer(std::string_view errors) {
       signs, [&](std::string_view sign) { return errors.find(sign) != errors.npos; });
 }
 
-bool is_wrong_word(std::string_view errors) {
+bool is_permanent_refusal(std::string_view errors) {
   static constexpr std::string_view signs[] = {
       "Invalid account",   "Invalid qos",     "Invalid feature", "Invalid preferred feature",
       "Invalid node name", "Invalid license", "Invalid wckey",   "reservation is invalid"};
@@ -117,9 +120,9 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   // Slurm gives sbatch's variables to the job, and keeps them in the controller's folder.
   if (name == "sbatch") command = sbatch_command({command.begin() + 1, command.end()});
   if (name == "squeue" || name == "scancel") command = queue_command(command);
-  co_await free_.acquire(0);
-  const async::Permit permit(free_);
-  ++calls_;
+  constexpr std::size_t same_rank = 0;
+  co_await call_slots_.acquire(same_rank);
+  const async::Permit permit(call_slots_);
   co_await login_.connect();
   net::ProgramCall program;
   program.variables = {"SLURM_BITSTR_LEN=0"};  // Otherwise squeue shortens lists of tasks.
@@ -138,13 +141,15 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   if (answer.late)
     throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) + " s" +
                          (errors.empty() ? "" : ": " + core::printable(errors)),
-                     {"`scontrol ping` shows whether Slurm's controller answers"}, true);
+                     {"`scontrol ping` shows whether Slurm's controller answers"}, may_have_worked);
   if (login_.is_remote() && answer.code == ssh_failed)
     throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(errors),
-                     {"`ssh " + login_.host() + " sinfo` has to work without a question"}, true);
+                     {"`ssh " + login_.host() + " sinfo` has to work without a question"},
+                     may_have_worked);
   if (login_.is_remote() && answer.code == not_found)
     throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(errors),
-                     {"put Slurm's commands on the PATH of shells that ssh starts there"}, false);
+                     {"put Slurm's commands on the PATH of shells that ssh starts there"},
+                     !may_have_worked);
   throw SlurmError(name + " failed: " + core::printable(errors), {},
                    answer.code < 0 || is_lost_answer(answer.errors));
 }
@@ -155,7 +160,7 @@ async::Task<std::string> Client::submit(std::vector<std::string> options, std::s
   auto id = parse_job_id(output);
   if (id.empty())
     throw SlurmError("sbatch printed no job number: " + core::printable(core::trimmed(output)), {},
-                     true);
+                     may_have_worked);
   co_return id;
 }
 
@@ -167,7 +172,7 @@ async::Task<std::string> Client::refusal(std::vector<std::string> options) {
   } catch (const SlurmError& error) {
     text = error.what();
   }
-  if (!is_wrong_word(text)) text.clear();
+  if (!is_permanent_refusal(text)) text.clear();
   co_return text;
 }
 
@@ -215,6 +220,7 @@ async::Task<std::vector<QueuedJob>> Client::jobs_named(std::string name) {
 async::Task<std::vector<QueuedJob>> Client::jobs_of_user() {
   const auto user = co_await own_user();
   std::vector<std::string> command{"squeue", "--noheader", user, "--format", "%i|%T|%r|%N|%k"};
+  // The format has the comment where parse_queue() reads the name.
   auto jobs = parse_queue(co_await call(std::move(command)));
   for (auto& job : jobs) job.comment = std::exchange(job.name, {});
   co_return jobs;
@@ -233,6 +239,7 @@ async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::
       co_await call(std::move(command));
     } catch (const SlurmError& error) {
       const std::string_view text = error.what();
+      // scancel --quiet fails without a message for a job that has ended.
       const bool has_ended = text.find("Invalid job id") != text.npos ||
                              text.find("already") != text.npos ||
                              text.find("complet") != text.npos || text.ends_with("failed: ");

@@ -1,5 +1,6 @@
 /// @file
-/// Slurm's commands: sbatch, squeue, scancel, sinfo, as programs of this machine.
+/// Runs Slurm's commands (sbatch, squeue, scancel, sinfo) as programs, on this machine or on
+/// a login node.
 #pragma once
 
 #include <chrono>
@@ -47,14 +48,14 @@ struct ArrayLimits {
 };
 /// Returns the limits in the output of `scontrol show config`.
 ArrayLimits parse_limits(std::string_view output);
-/// Returns when a job would start by the output of `sbatch --test-only` with times as seconds since
-/// 1970; nothing if that is not in it.
+/// Returns when a job would start, from the output of `sbatch --test-only` with times as seconds
+/// since 1970; nothing if the output has no such time.
 std::optional<std::chrono::sys_seconds> parse_expected_start(std::string_view output);
 /// Returns true if a failed command that printed these errors may have had an effect, or may
 /// succeed later: the controller's answer was lost, or the controller is overloaded.
 bool is_lost_answer(std::string_view errors);
-/// Returns true if these errors of sbatch mean that it would refuse the same options at any time.
-bool is_wrong_word(std::string_view errors);
+/// Returns true if these errors of sbatch mean that sbatch refuses the options whenever it is run.
+bool is_permanent_refusal(std::string_view errors);
 
 /// Runs Slurm's commands, only a few at a time, so that the controller is not overloaded.
 class Client {
@@ -70,11 +71,12 @@ class Client {
   static constexpr std::chrono::seconds short_timeout{5};
   /// Submits a job by sbatch. Returns the job's number. Throws SlurmError.
   virtual async::Task<std::string> submit(std::vector<std::string> options, std::string script);
-  /// Returns in Slurm's words why it would refuse any job with these options, for example because
-  /// an account or a reservation does not exist. Empty if it would not, or cannot say.
+  /// Returns in Slurm's words why Slurm would refuse any job with these options, for example
+  /// because an account or a reservation does not exist. Empty if Slurm would not, or does not
+  /// answer.
   virtual async::Task<std::string> refusal(std::vector<std::string> options);
-  /// Returns how long a job with these options would wait now, in Slurm's estimate; nothing if it
-  /// cannot say. Throws SlurmError if it does not answer within seconds.
+  /// Returns how long a job with these options would wait now, in Slurm's estimate; nothing if
+  /// Slurm gives none. Throws SlurmError if Slurm does not answer within `short_timeout`.
   virtual async::Task<std::optional<std::chrono::seconds>> expected_wait(
       std::vector<std::string> options);
   /// Returns all jobs of this user that Slurm still knows, ended ones included.
@@ -95,8 +97,6 @@ class Client {
   /// Runs any other command. Returns its output. Throws SlurmError.
   async::Task<std::string> output_of(std::vector<std::string> command,
                                      std::chrono::seconds timeout = command_timeout);
-  /// Returns how many commands were run.
-  unsigned long calls() const { return calls_; }
 
  private:
   /// Jobs that one scancel is going to name.
@@ -110,8 +110,7 @@ class Client {
   static constexpr unsigned max_calls = 4;
   LoginNode login_;
   std::string user_;  ///< squeue's option for the user's jobs, with the name on the login node.
-  async::Semaphore free_{max_calls};
-  unsigned long calls_ = 0;
+  async::Semaphore call_slots_{max_calls};
   /// The cancellations that still accept jobs, keyed by scancel's options. Shared with the callers
   /// that wait for them.
   std::map<std::vector<std::string>, std::shared_ptr<Cancellation>> cancellations_;

@@ -13,7 +13,8 @@ namespace {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the words that name the image, each after a space.
+/// Returns the words that name the image, each after a space; none for Podman, whose image is among
+/// podman_words().
 std::string image_words(std::string_view program, const std::string& image) {
   if (program == "podman") return {};
   return " " + core::shell_quote(image) + (program == "ch-run" ? " --" : "");
@@ -22,7 +23,7 @@ std::string image_words(std::string_view program, const std::string& image) {
 /// A runtime, by the name of its program on a node.
 struct Runtime {
   const char *name, *program;
-  const char* variables;  ///< Words before the program, with a space behind.
+  const char* prefix;  ///< Words before the program, each with a space behind.
   /// Returns the words between the program and the image, each after a space; for Podman those
   /// between the program and the command.
   std::string (*words)(const ContainerStart& start);
@@ -38,7 +39,7 @@ std::string fstab_field(const std::string& path) {
   return field;
 }
 
-/// Returns ` --bind SOURCE:TARGET:ro` for each bind.
+/// Returns ` --bind SOURCE:TARGET:ro` for each bind, with this option and these endings.
 std::string binds_text(const ContainerStart& start, const char* option, const char* read_only,
                        const char* writable,
                        std::string (*written)(const std::string& path) = unchanged) {
@@ -139,7 +140,7 @@ std::string container_commands(const ContainerStart& start) {
     if (bind.source.find_first_of(":,\n") != std::string::npos)
       throw core::EnvironmentError(
           "no container runtime can mount " + bind.source +
-              ": a colon or a comma in a path ends it",
+              ": the runtimes take a colon, a comma or a line end for the end of a path",
           {"move the state folder (PIPE_HOME), or choose other names of the step's files"});
   const bool is_path = start.runtime.starts_with('/');
   std::string names, cases, functions;
@@ -148,7 +149,7 @@ std::string container_commands(const ContainerStart& start) {
     if (runtime.program == std::string_view("podman")) functions = podman_function;
     const auto program = is_path ? start.runtime : std::string(runtime.program);
     names += (names.empty() ? "" : " ") + core::shell_quote(program);
-    cases += "  " + core::shell_quote(program) + ") set -- " + runtime.variables + "\"$runtime\"" +
+    cases += "  " + core::shell_quote(program) + ") set -- " + runtime.prefix + "\"$runtime\"" +
              runtime.words(start) + image_words(runtime.program, start.image);
     for (const auto& word : start.command) cases += " " + core::shell_quote(word);
     cases += " ;;\n";

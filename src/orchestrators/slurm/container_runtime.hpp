@@ -16,6 +16,7 @@ struct Bind {
   bool is_read_only = false;
 };
 
+/// A container that a node has to start.
 struct ContainerStart {
   std::string runtime;  ///< `any`, a name of container_runtimes(), or the path of a program.
   std::string image;    ///< The SquashFS file.

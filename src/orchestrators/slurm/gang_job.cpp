@@ -27,10 +27,11 @@ JobPaths node_paths(const JobPaths& job, unsigned node) {
   return paths_of(job.events.parent_path(), job.name + node_separator + std::to_string(node));
 }
 
-std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt) {
-  if (!place.connection.contains("within")) return {};
-  auto words = srun_words(job_options(attempt, place.owner, place.connection, place.gres_types));
-  words.push_back("--job-name=" + name_of(attempt));
+std::vector<std::string> gang_step(const JobContext& context, const AttemptSpec& attempt) {
+  if (!context.connection.contains("within")) return {};
+  auto words =
+      srun_words(job_options(attempt, context.owner, context.connection, context.gres_types));
+  words.push_back("--job-name=" + job_name_of(attempt));
   return words;
 }
 
@@ -42,8 +43,8 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
   const auto in_quotes = [](const std::filesystem::path& path) {
     return core::shell_quote(path.string());
   };
-  const bool is_within = !step.empty();
-  const auto words = is_within
+  const bool is_in_allocation = !step.empty();
+  const auto words = is_in_allocation
                          ? core::joined(step, " ", core::shell_quote)
                          : "srun --nodes=" + nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" +
                                (cpus ? " " + *cpus : "") + " --mpi=none --input=none --export=ALL";
@@ -51,7 +52,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
   // script runs on node 0. In an allocation, node 0 writes its addresses to a file, for which the
   // other nodes wait up to a minute.
   const std::string find_addresses =
-      is_within
+      is_in_allocation
           ? "if [ \"$SLURM_NODEID\" = 0 ]; then\n"
             "  echo \"$(hostname -I 2>/dev/null | tr -s ' ' ,)127.0.0.1\" >\"$4.new\"\n"
             "  mv \"$4.new\" \"$4\"\n"
@@ -71,7 +72,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
       "rm -rf \"$PIPE_TEMPORARY\"\n"
       "unset PIPE_TEMPORARY PIPE_PATH\n";
   // The number of srun's process stands for the job (AllocationClient).
-  if (is_within)
+  if (is_in_allocation)
     return beginning + "export PIPE_SLURM_ID=$$\nexec " + tasks + " " +
            in_quotes(job.folder / "addresses") + "\n";
   return beginning +
@@ -82,7 +83,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
          "while kill -0 \"$srun\" 2>/dev/null; do wait \"$srun\"; done\n";
 }
 
-std::string name_of(const AttemptSpec& attempt) {
+std::string job_name_of(const AttemptSpec& attempt) {
   return job_name(attempt.run_id, attempt.step.name, attempt.number);
 }
 

@@ -16,7 +16,7 @@
 
 namespace pipeline::orchestrators::slurm {
 
-struct JobPlace;
+struct JobContext;
 
 /// The state that the run_job() calls for an attempt's nodes share. Each call writes the files that
 /// srun's task on its node reads. The call for node 0 finds the job that a dead driver has
@@ -27,9 +27,9 @@ struct GangJob {
   async::Gate is_known;      ///< A dead driver's job was looked for; `job` has its number, if any.
   async::Gate are_ready;     ///< All calls have written their files.
   async::Gate is_submitted;  ///< `job` has its number, unless the job was refused or stopped.
-  unsigned ready = 0;        ///< Number of calls that have written their files.
+  unsigned ready_calls = 0;  ///< Number of calls that have written their files.
   SubmittedJob job;
-  std::optional<Failure> refused;
+  std::optional<Failure> refusal;
   bool has_error = false;  ///< A call has ended with an exception.
 
   /// Opens all gates after an exception, so that no call waits for the one that has failed.
@@ -40,7 +40,7 @@ struct GangJob {
 JobPaths node_paths(const JobPaths& job, unsigned node);
 
 /// Returns srun and its options for a job step of an allocation; no words for a job of its own.
-std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt);
+std::vector<std::string> gang_step(const JobContext& context, const AttemptSpec& attempt);
 
 /// Returns the job's script, in which srun starts on each node that node's script. Node 0 is the
 /// one on which the job's script runs, except in an allocation.
@@ -49,9 +49,10 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt, const std::vector<std::string>& step);
 
 /// Returns the name of the attempt's job.
-std::string name_of(const AttemptSpec& attempt);
+std::string job_name_of(const AttemptSpec& attempt);
 
-/// Lets the agents of the nodes find the addresses when they meet (agent/ranks.hpp).
+/// Replaces the nodes' addresses by marks such as `{node0}`, which the agents fill in when they
+/// meet (agent/ranks.hpp), and adds the secret by which the agents know one another.
 void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
 
 /// For an attempt with nodes, adds the variables that only a node's agent reads. Removes

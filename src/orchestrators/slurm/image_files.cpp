@@ -8,14 +8,13 @@
 #include "core/json_member.hpp"
 #include "core/log.hpp"
 #include "core/project.hpp"
-#include "docker/build_report.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/unreachable.hpp"
 #include "model/step_span.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/processes/installer.hpp"
+#include "orchestrators/processes/file_lock.hpp"
 #include "orchestrators/slurm/image_export.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 
@@ -25,7 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The beginning of fingerprints of images that were pulled without an engine.
-constexpr std::string_view without_engine = "pulled ";
+constexpr std::string_view pulled_prefix = "pulled ";
+
+/// Returns the packages that an image without an engine adds to its parent image, for users.
+std::string added_packages(const docker::PackageLayers& layers) {
+  const docker::PackageLayers none;
+  constexpr bool all_again = false;
+  return docker::describe_layers(none, layers, all_again);
+}
 
 /// Returns the step without its program, for which no image is made: see program_folder().
 StepSpec without_program(const StepSpec& step) {
@@ -73,16 +79,17 @@ async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
   if (!environment.ready) co_return environment;
   const auto image = co_await images_.image_of(own);
   const auto known = co_await look_up(image.id);
-  co_await look_for_file(environment, known.file);
+  co_await require_file(environment, known.file);
   co_return environment;
 }
 
-std::optional<ImageFiles::Unbuilt> ImageFiles::find_unbuilt(const StepSpec& step) const {
+std::optional<ImageFiles::PulledStepImage> ImageFiles::find_pulled_image(
+    const StepSpec& step) const {
   const auto own = without_program(step);
   auto plan = pulled_.plan(own);
   auto parent = pulled_.find(own, plan);
   if (!parent) return std::nullopt;
-  Unbuilt image{std::move(*parent), {}, {}};
+  PulledStepImage image{std::move(*parent), {}, {}};
   image.packages = packages_.plan(own, std::move(plan), image.parent.parent);
   image.file = image.parent.file;
   if (image.packages.adds_files() && image.packages.is_known())
@@ -93,7 +100,7 @@ std::optional<ImageFiles::Unbuilt> ImageFiles::find_unbuilt(const StepSpec& step
 
 async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
   Environment environment;
-  const auto image = find_unbuilt(step);
+  const auto image = find_pulled_image(step);
   environment.description =
       image && image->packages.is_known()
           ? image->packages.reference
@@ -111,16 +118,16 @@ async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
                        .finish()
                        .hex();
   environment.ready = true;
-  co_await look_for_file(environment, image->file);
+  co_await require_file(environment, image->file);
   if (!environment.ready && image->file != image->parent.file)
     environment.reason = "its packages are installed, without an engine: " +
-                         docker::describe_layers({}, image->packages.plan.layers);
+                         added_packages(image->packages.plan.layers);
   const auto fingerprint = environment.ready ? PulledImages::fingerprint_of(step) : std::string();
-  if (!fingerprint.empty()) environment.fingerprint = std::string(without_engine) + fingerprint;
+  if (!fingerprint.empty()) environment.fingerprint = std::string(pulled_prefix) + fingerprint;
   co_return environment;
 }
 
-async::Task<> ImageFiles::look_for_file(Environment& environment, fs::path file) {
+async::Task<> ImageFiles::require_file(Environment& environment, fs::path file) {
   const bool is_made = co_await can_be_used(std::move(file));
   if (is_made) co_return;
   environment.ready = false;
@@ -129,9 +136,9 @@ async::Task<> ImageFiles::look_for_file(Environment& environment, fs::path file)
 
 async::Task<bool> ImageFiles::matches(std::string fingerprint) {
   const bool on_engine = co_await has_engine();
-  const bool is_pulled = fingerprint.starts_with(without_engine);
+  const bool is_pulled = fingerprint.starts_with(pulled_prefix);
   if (on_engine == is_pulled) co_return false;  // The image is looked up in another way now.
-  if (is_pulled) co_return PulledImages::matches(fingerprint.substr(without_engine.size()));
+  if (is_pulled) co_return PulledImages::matches(fingerprint.substr(pulled_prefix.size()));
   co_return co_await images_.matches(std::move(fingerprint));
 }
 
@@ -148,7 +155,7 @@ async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
   const auto own = without_program(step);
   if (on_engine) co_return co_await images_.builder().lock(own, events, cancel);
   if (!packages_.has_requirements(own)) co_return;
-  auto image = find_unbuilt(own);
+  auto image = find_pulled_image(own);
   if (image && image->packages.is_known()) co_return;
   if (core::only_looks()) {
     const auto why = image ? image->packages.unknown : std::string("its parent image is missing");
@@ -173,71 +180,76 @@ async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& ev
   const FilesWriter write = [&](const fs::path& tar) {
     return export_image(engine_, exported, tar, cancel);
   };
+  const docker::BuildReport report{known.file.filename().string(), step.name,
+                                   "the SquashFS file of its image for the nodes"};
   const std::function<async::Task<std::string>()> work = [&]() {
-    return make(known, step.name, "the SquashFS file of its image for the nodes", write, events,
-                cancel);
+    return make(known, report, write, events, cancel);
   };
   co_await made_.get(known.file.string(), work, &cancel);
   co_return environment;
 }
 
-async::Task<ImageFiles::Unbuilt> ImageFiles::pull_parent(const StepSpec& step, EventSink& events,
-                                                         core::CancelSource& cancel) {
+async::Task<ImageFiles::PulledStepImage> ImageFiles::pull_parent(const StepSpec& step,
+                                                                 EventSink& events,
+                                                                 core::CancelSource& cancel) {
   auto found = pulled_.find(step, pulled_.plan(step));
   const bool is_newer_wanted =
       step.settings->docker.build_config.build_options.pull.value_or(false);
-  if (!found || is_newer_wanted) found = co_await pulled_.ask(step, cancel);
+  if (!found || is_newer_wanted) found = co_await pulled_.look_up(step, cancel);
   const auto image = std::move(*found);
   for (const auto& notice : pulled_.notices())
     if (reported_.insert(notice).second) events.emit(event::Notice{"", notice});
-  const Known known{image.file, image.variables,
-                    seconds_of(core::text_at(image.parent, "Created"))};
+  const ImageFacts known{image.file, image.variables,
+                         seconds_of(core::text_at(image.parent, "Created"))};
   const auto platform = step.settings->docker.platform.value_or("");
+  const docker::BuildReport report{known.file.filename().string(), step.name,
+                                   image.name + " for the nodes, without an engine"};
   const std::function<void(std::string)> on_line = [&](std::string line) {
-    events.emit(event::BuildProgress{known.file.filename().string(), std::move(line)});
+    events.emit(event::BuildProgress{report.image, std::move(line)});
   };
   const FilesWriter write = [&](const fs::path& tar) {
     return pulled_.write_files(image, platform, tar, on_line, cancel);
   };
-  const auto reason = image.name + " for the nodes, without an engine";
   const std::function<async::Task<std::string>()> work = [&]() {
-    return make(known, step.name, reason, write, events, cancel);
+    return make(known, report, write, events, cancel);
   };
   co_await made_.get(known.file.string(), work, &cancel);
   PulledImages::record(step, image);
-  auto pulled = find_unbuilt(step);
+  auto pulled = find_pulled_image(step);
   if (!pulled)
     throw core::EnvironmentError("the image file " + known.file.string() + " was removed",
                                  {"run again: the file will be made again"});
   co_return std::move(*pulled);
 }
 
-async::Task<ImageFiles::Unbuilt> ImageFiles::resolve(const StepSpec& step, Unbuilt image,
-                                                     EventSink& events,
-                                                     core::CancelSource& cancel) {
+async::Task<ImageFiles::PulledStepImage> ImageFiles::resolve(const StepSpec& step,
+                                                             PulledStepImage image,
+                                                             EventSink& events,
+                                                             core::CancelSource& cancel) {
   co_await packages_.resolve(step, std::move(image.packages), image.parent.parent,
                              image.parent.file, events, cancel);
-  auto resolved = find_unbuilt(step);
+  auto resolved = find_pulled_image(step);
   if (!resolved || !resolved->packages.is_known())
     throw core::EnvironmentError("the requirements of '" + step.name + "' cannot be known" +
                                  (resolved ? ": " + resolved->packages.unknown : std::string()));
   co_return std::move(*resolved);
 }
 
-async::Task<> ImageFiles::install(const StepSpec& step, const Unbuilt& image, EventSink& events,
-                                  core::CancelSource& cancel) {
-  const Known known{image.file, {}, seconds_of(core::text_at(image.parent.parent, "Created"))};
+async::Task<> ImageFiles::install(const StepSpec& step, const PulledStepImage& image,
+                                  EventSink& events, core::CancelSource& cancel) {
+  const ImageFacts known{image.file, {}, seconds_of(core::text_at(image.parent.parent, "Created"))};
+  const docker::BuildReport report{
+      known.file.filename().string(), step.name,
+      image.packages.reference + " for the nodes: " + added_packages(image.packages.plan.layers)};
   const std::function<void(std::string)> on_line = [&](std::string line) {
-    events.emit(event::BuildProgress{known.file.filename().string(), std::move(line)});
+    events.emit(event::BuildProgress{report.image, std::move(line)});
   };
   const FilesWriter write = [&](const fs::path& tar) {
     return packages_.install(image.packages, image.parent.variables, image.parent.file,
                              tar.parent_path(), on_line, cancel);
   };
-  const auto reason = image.packages.reference +
-                      " for the nodes: " + docker::describe_layers({}, image.packages.plan.layers);
   const std::function<async::Task<std::string>()> work = [&]() {
-    return make(known, step.name, reason, write, events, cancel);
+    return make(known, report, write, events, cancel);
   };
   co_await made_.get(known.file.string(), work, &cancel);
 }
@@ -265,7 +277,7 @@ async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnost
   const bool on_engine = co_await has_engine();
   if (on_engine) co_return;
   try {
-    find_unbuilt(step);
+    find_pulled_image(step);
   } catch (const core::EnvironmentError& error) {
     diagnostic.message += error.what();
     diagnostic.notes = error.advice();
@@ -285,7 +297,7 @@ async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
     const auto image = co_await images_.image_of(own);
     const auto known = co_await look_up(image.id);
     file = ImageFile{known.file, known.variables};
-  } else if (const auto image = find_unbuilt(step)) {
+  } else if (const auto image = find_pulled_image(step)) {
     file = ImageFile{image->file, image->parent.variables};
   }
   if (!is_whole_squashfs(file.path))
@@ -295,46 +307,45 @@ async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
   co_return file;
 }
 
-async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
+async::Task<ImageFiles::ImageFacts> ImageFiles::look_up(std::string image) {
   if (const auto found = known_.find(image); found != known_.end()) co_return found->second;
   const auto inspected = co_await engine_.inspect_image(image);
   if (!inspected)
     throw core::EnvironmentError("the engine no longer has the image " + image,
                                  {"run again: the image will be made again"});
-  Known known;
+  ImageFacts known;
   known.file = squashfs_file(docker::image_identity(*inspected));
   known.created = seconds_of(inspected->value("Created", std::string()));
   known.variables = variables_of_image(*inspected);
   co_return known_.emplace(image, std::move(known)).first->second;
 }
 
-async::Task<std::string> ImageFiles::make(Known known, std::string step, std::string reason,
+async::Task<std::string> ImageFiles::make(ImageFacts image, docker::BuildReport report,
                                           const FilesWriter& write, EventSink& events,
                                           core::CancelSource& cancel) {
-  if (co_await can_be_used(known.file)) co_return known.file.string();
-  core::make_folders(known.file.parent_path());
-  const auto name = known.file.filename().string();
+  if (co_await can_be_used(image.file)) co_return image.file.string();
+  core::make_folders(image.file.parent_path());
   const auto lock = co_await processes::take_lock(
-      known.file.string() + ".lock",
+      image.file.string() + ".lock",
       [&] {
-        events.emit(event::Notice{step, "waiting for another `pipe`, which is making " + name});
+        events.emit(event::Notice{report.step,
+                                  "waiting for another `pipe`, which is making " + report.image});
       },
       cancel);
-  if (co_await can_be_used(known.file)) co_return known.file.string();
+  if (co_await can_be_used(image.file)) co_return image.file.string();
   const auto work = [&]() -> async::Task<std::string> {
-    co_await make_locked(known, write, cancel);
-    co_return name;
+    co_await make_locked(image, write, cancel);
+    co_return report.image;
   };
-  const docker::BuildReport report{name, step, reason};
   co_await docker::reported(work(), report, events, cancel);
-  co_return known.file.string();
+  co_return image.file.string();
 }
 
-/// Makes the SquashFS file. mksquashfs of Debian 12 makes equal files of equal images: by
-/// SOURCE_DATE_EPOCH, files that the engine has added get the image's time.
-async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& write,
+/// Makes the SquashFS file. mksquashfs of Debian 12 makes equal files of equal images, because
+/// SOURCE_DATE_EPOCH gives files that the engine has added the image's time.
+async::Task<> ImageFiles::make_locked(const ImageFacts& image, const FilesWriter& write,
                                       core::CancelSource& cancel) {
-  const core::TemporaryFolder folder(known.file.parent_path());
+  const core::TemporaryFolder folder(image.file.parent_path());
   const auto tar = folder.path() / "files.tar", made = folder.path() / "image.sqsh";
   co_await write(tar);
   ShellWork work;
@@ -345,7 +356,7 @@ async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& wri
                    " -comp zstd -Xcompression-level 3 -all-root -root-mode 755"
                    " -no-progress -quiet" +
                    (is_unpacked ? std::string() : " -tar <" + core::shell_quote(tar.string()));
-  work.variables["SOURCE_DATE_EPOCH"] = std::to_string(known.created);
+  work.variables["SOURCE_DATE_EPOCH"] = std::to_string(image.created);
   work.folder = folder.path();
   const auto end = co_await run_work(std::move(work), reaper_, cancel);
   if (end.is_missing)
@@ -356,11 +367,11 @@ async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& wri
     throw core::EnvironmentError(
         "mksquashfs could not make the image for the nodes" + end.output_end,
         {"it has to read tar archives and to know zstd, as squashfs-tools from 4.5 on do",
-         "the image takes room in " + known.file.parent_path().string() + " (PIPE_CACHE_DIR)"});
+         "the image takes room in " + image.file.parent_path().string() + " (PIPE_CACHE_DIR)"});
   core::sync_to_disk(made);
-  const auto record = [&] { record_content(made, known.file); };
+  const auto record = [&] { record_content(made, image.file); };
   co_await async::on_pool(pool_, record);
-  fs::rename(made, known.file);
+  fs::rename(made, image.file);
 }
 
 async::Task<bool> ImageFiles::can_be_used(fs::path file) {

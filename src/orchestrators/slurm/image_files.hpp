@@ -1,7 +1,7 @@
 /// @file
 /// The images of steps as SquashFS files in the user's cache folder, which the nodes share. An
-/// engine builds the images as for containers; if no engine answers, they are pulled from
-/// a registry, and packages are added without root. Both ways give the same identity.
+/// engine builds the images as for containers; if no engine answers, parent images are pulled from
+/// a registry, and packages are added without root. An image has the same identity both ways.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "async/single_flight.hpp"
 #include "core/diagnostic.hpp"
+#include "docker/build_report.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/options.hpp"
@@ -29,7 +30,7 @@ namespace pipeline::orchestrators::slurm {
 /// An image that nodes can mount.
 struct ImageFile {
   std::filesystem::path path;
-  StringMap variables;  ///< The image's own.
+  StringMap variables;  ///< Set by the image or by `docker.environment`.
 };
 
 /// Returns true if the step's settings name an image.
@@ -56,14 +57,14 @@ class ImageFiles : public EnvironmentProvider {
   async::Task<ImageFile> file_of(const StepSpec& step);
 
  private:
-  /// The facts about an image that are looked up once.
-  struct Known {
+  /// An image, as it is needed to make its SquashFS file, or to run a step in that file.
+  struct ImageFacts {
     std::filesystem::path file;
     StringMap variables;
-    std::int64_t created = 0;
+    std::int64_t created = 0;  ///< Seconds since 1970.
   };
-  /// The image of a step, without an engine.
-  struct Unbuilt {
+  /// The image of a step where no engine answers.
+  struct PulledStepImage {
     PulledImage parent;
     PackagePlan packages;
     std::filesystem::path file;  ///< The SquashFS file: the parent's, or one with packages added.
@@ -73,25 +74,28 @@ class ImageFiles : public EnvironmentProvider {
 
   /// Returns true if an engine answers; asks it once.
   async::Task<bool> has_engine();
-  /// Returns nothing if the step's parent image has to be pulled first.
-  std::optional<Unbuilt> find_unbuilt(const StepSpec& step) const;
+  /// Returns the step's image where no engine answers; nothing if its parent image has to be pulled
+  /// first.
+  std::optional<PulledStepImage> find_pulled_image(const StepSpec& step) const;
   async::Task<Environment> pulled_environment(const StepSpec& step);
   /// Pulls the step's parent image, unless its file is there.
-  async::Task<Unbuilt> pull_parent(const StepSpec& step, EventSink& events,
-                                   core::CancelSource& cancel);
-  async::Task<Unbuilt> resolve(const StepSpec& step, Unbuilt image, EventSink& events,
-                               core::CancelSource& cancel);
-  async::Task<> install(const StepSpec& step, const Unbuilt& image, EventSink& events,
+  async::Task<PulledStepImage> pull_parent(const StepSpec& step, EventSink& events,
+                                           core::CancelSource& cancel);
+  async::Task<PulledStepImage> resolve(const StepSpec& step, PulledStepImage image,
+                                       EventSink& events, core::CancelSource& cancel);
+  async::Task<> install(const StepSpec& step, const PulledStepImage& image, EventSink& events,
                         core::CancelSource& cancel);
   async::Task<Environment> prepare_pulled(const StepSpec& step, EventSink& events,
                                           core::CancelSource& cancel);
-  async::Task<> look_for_file(Environment& environment, std::filesystem::path file);
+  /// Sets the environment's `ready` to false, with the reason, if the file has to be made.
+  async::Task<> require_file(Environment& environment, std::filesystem::path file);
   /// Returns the facts about an image of the engine.
-  async::Task<Known> look_up(std::string image);
-  async::Task<std::string> make(Known known, std::string step, std::string reason,
+  async::Task<ImageFacts> look_up(std::string image);
+  /// Makes the image's SquashFS file unless it exists, and returns the file's path.
+  async::Task<std::string> make(ImageFacts image, docker::BuildReport report,
                                 const FilesWriter& write, EventSink& events,
                                 core::CancelSource& cancel);
-  async::Task<> make_locked(const Known& known, const FilesWriter& write,
+  async::Task<> make_locked(const ImageFacts& image, const FilesWriter& write,
                             core::CancelSource& cancel);
   async::Task<bool> can_be_used(std::filesystem::path file);
 
@@ -104,9 +108,9 @@ class ImageFiles : public EnvironmentProvider {
   processes::ProcessReaper& reaper_;
   const std::string run_;
   const std::filesystem::path state_;
-  async::SingleFlight<std::string> made_;  ///< Keyed by file.
-  std::map<std::string, Known> known_;     ///< Keyed by image.
-  asio::thread_pool pool_{1};              ///< Computes digests.
+  async::SingleFlight<std::string> made_;    ///< Keyed by file.
+  std::map<std::string, ImageFacts> known_;  ///< Images of the engine, keyed by identifier.
+  asio::thread_pool pool_{1};                ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators::slurm

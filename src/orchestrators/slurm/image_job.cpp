@@ -51,8 +51,8 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
     const auto words = agent_words(attempt, agent_file);
     command.insert(command.begin(), words.begin(), words.end());
   }
-  // Number 1 is one of the container's own process namespace, and useless outside; in_podman()
-  // finds the number on the node.
+  // The number 1 belongs to a process namespace of the container, and names another process on the
+  // node; in_podman() finds the agent's number there.
   return text + "[ $$ = 1 ] || echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
          core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
          quoted_words(command) + "\n";
@@ -68,8 +68,8 @@ std::vector<std::string> words_of_program(const AttemptSpec& attempt, const Imag
   return docker::program_words(*attempt.step.program->program, variables);
 }
 
-/// Makes the folder that is mounted at /pipe, with a mount point for each bind below it. Binds need
-/// mount points, and images have none for them.
+/// Makes the folder that is mounted at /pipe, with a mount point for each bind below /pipe, because
+/// images have no such mount points.
 void make_mount_points(const fs::path& folder, const std::vector<Bind>& binds) {
   for (const auto& bind : binds) {
     const auto point = folder / bind.target.substr(containers::container_folder.size() + 1);
@@ -100,33 +100,35 @@ StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image) {
 }
 
 ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& image,
-                               const ImagePlace& place, const JobPaths& paths,
+                               const ImageRuntime& runtime, const JobPaths& paths,
                                const fs::path& code) {
   auto layout = containers::container_layout();
   if (attempt.step.program) layout.program = words_of_program(attempt, image);
   const auto absolute = [](const fs::path& path) { return fs::absolute(path).string(); };
   const auto folder = paths.folder / "pipe";
+  constexpr bool is_read_only = true;
   ContainerStart start;
-  start.runtime = place.runtime;
+  start.runtime = runtime.program;
   start.image = image.path.string();
   start.has_gpus = settings::gpu_request(attempt.step.settings->resources).wanted();
-  start.binds = {{absolute(code), layout.code, true},
+  start.binds = {{absolute(code), layout.code, is_read_only},
                  {absolute(attempt.outputs), layout.outputs},
                  {absolute(attempt.scratch), layout.scratch},
                  {paths.folder.string(), job_folder},
-                 {place.agent.string(), agent_file, true}};
+                 {runtime.agent.string(), agent_file, is_read_only}};
   if (!attempt.shell) start.binds.push_back({paths.events.string(), events_folder});
   if (attempt.step.program)
     start.binds.push_back(
         {absolute(program_folder(paths.events.parent_path(), *attempt.step.program->program)),
-         program_target, true});
+         program_target, is_read_only});
   if (!attempt.checkpoint.empty())
     start.binds.push_back({absolute(attempt.checkpoint), layout.checkpoint});
   for (const auto& input : attempt.inputs)
-    start.binds.push_back({absolute(input.path), path_of(input, layout), true});
+    start.binds.push_back({absolute(input.path), path_of(input, layout), is_read_only});
   make_mount_points(folder, start.binds);
   core::make_folders(folder / "inputs");
-  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder, true});
+  start.binds.insert(start.binds.begin(),
+                     {folder.string(), containers::container_folder, is_read_only});
   start.command = {"/bin/sh", std::string(job_folder) + "/start"};
   core::write_file_atomically(paths.variables(), variables_text(image_variables(attempt, image)));
   core::write_file_atomically(paths.folder / "start", start_script(attempt, paths, layout));

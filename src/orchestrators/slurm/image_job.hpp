@@ -13,19 +13,19 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// The settings of jobs in images that are the same for all attempts.
-struct ImagePlace {
-  std::string runtime;          ///< See ContainerStart::runtime.
+/// The programs of jobs in images, the same for all attempts.
+struct ImageRuntime {
+  std::string program;          ///< See ContainerStart::runtime.
   std::filesystem::path agent;  ///< The agent's program, on the nodes.
 };
 
-/// Returns the variables of the attempt's command: those of the image, and the step's.
+/// Returns the variables of the attempt's command: the step's, and those that only the image sets.
 StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image);
 
 /// Writes the files into the job's folder. Returns the container that the job has to start.
 /// @param code the attempt's own copy of its code
 ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& image,
-                               const ImagePlace& place, const JobPaths& paths,
+                               const ImageRuntime& runtime, const JobPaths& paths,
                                const std::filesystem::path& code);
 
 }  // namespace pipeline::orchestrators::slurm

@@ -25,7 +25,7 @@ using docker::ContextFile;
 using docker::text_file;
 using nlohmann::json;
 
-constexpr std::size_t max_printed = 4 << 20;
+constexpr std::size_t max_printed = 4 << 20;  // Bytes.
 
 /// Moves the folders that a build has beside /pipe into /pipe, the only folder that the container
 /// has besides the image and /tmp.
@@ -109,7 +109,7 @@ struct ImagePackages::Work {
   std::vector<ContextFile> files;  ///< Files below /pipe.
   std::vector<ImageScript> scripts;
   std::function<void(std::string_view)> on_line;
-  std::string printed;  ///< The first 4 MiB.
+  std::string printed;  ///< The first `max_printed` bytes.
 };
 
 ImagePackages::ImagePackages(asio::io_context& loop, processes::ProcessReaper& reaper,

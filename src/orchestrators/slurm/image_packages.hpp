@@ -1,7 +1,7 @@
 /// @file
 /// Python packages of steps on parent images that were pulled without an engine. The scripts of an
 /// engine's build resolve and install them, in a container of the profile's runtime on this
-/// machine. So the lock file and the step's key are those that it has with an engine.
+/// machine, so that the lock file and the step's key are the same as with an engine.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ struct PackagePlan {
   std::string digest;                     ///< See docker::ImageStatus::digest.
   std::string reference;                  ///< See docker::ImageStatus::reference.
   std::string unknown;                    ///< Why the packages are not known yet; empty: known.
-  std::vector<std::string> requirements;  ///< As the step asks, if a lock file chooses versions.
+  std::vector<std::string> requirements;  ///< See docker::locked_lines(); may be empty.
   bool adds_files() const { return !plan.python.empty(); }
   bool is_known() const { return unknown.empty(); }
 };
@@ -46,11 +46,12 @@ class ImagePackages {
                    const nlohmann::json& parent) const;
 
   /// Resolves the requirements of a plan, and writes the lock file. Throws BuildError.
+  /// @param file the parent's SquashFS file
   async::Task<> resolve(const StepSpec& step, PackagePlan plan, nlohmann::json parent,
                         std::filesystem::path file, EventSink& events, core::CancelSource& cancel);
 
-  /// Makes the folder `root` with the files of the parent and of the plan's packages. Throws
-  /// BuildError with the last lines of the installer.
+  /// Makes `folder`/root with the files of the parent and of the plan's packages. Throws BuildError
+  /// with the last lines of the installer.
   /// @param folder is empty
   /// @param file   the parent's SquashFS file
   async::Task<> install(const PackagePlan& plan, StringMap variables, std::filesystem::path file,

@@ -19,11 +19,11 @@ void make_private_folder(const fs::path& folder) {
     throw core::system_error("cannot make " + folder.string() + " private", errno);
 }
 
-void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
-                     const fs::path& file) {
-  const auto& context = place.environments.host(attempt.step);
-  place.environments.require_ready(context);
-  auto variables = place.environments.variables(attempt, workspace.layout(), "/tmp", context);
+void write_variables(JobContext& context, const Attempt& attempt,
+                     const processes::Workspace& workspace, const fs::path& file) {
+  const auto& host = context.environments.host(attempt.step);
+  context.environments.require_ready(host);
+  auto variables = context.environments.variables(attempt, workspace.layout(), "/tmp", host);
   variables.erase("TMPDIR");
   add_gang_variables(attempt, variables);
   if (!settings::gpu_request(attempt.step.settings->resources).wanted())
@@ -31,12 +31,12 @@ void write_variables(JobPlace& place, const Attempt& attempt, const processes::W
   core::write_file_atomically(file, variables_text(variables));
 }
 
-async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
+async::Task<ContainerStart> write_container(JobContext& context, const Attempt& attempt,
                                             const JobPaths& paths,
                                             const processes::Workspace& workspace) {
-  const auto image = co_await place.images->file_of(attempt.step);
-  const ImagePlace shared{place.container_runtime, place.agent};
-  co_return write_image_job(attempt, image, shared, paths, workspace.layout().code);
+  const auto image = co_await context.images->file_of(attempt.step);
+  const ImageRuntime runtime{context.container_runtime, context.agent};
+  co_return write_image_job(attempt, image, runtime, paths, workspace.layout().code);
 }
 
 }  // namespace pipeline::orchestrators::slurm

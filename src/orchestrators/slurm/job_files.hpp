@@ -12,12 +12,12 @@ namespace pipeline::orchestrators::slurm {
 void make_private_folder(const std::filesystem::path& folder);
 
 /// Writes the variables of the step, some of which are secrets.
-void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
-                     const std::filesystem::path& file);
+void write_variables(JobContext& context, const Attempt& attempt,
+                     const processes::Workspace& workspace, const std::filesystem::path& file);
 
 /// Writes the files that the job needs to run the attempt in its image. Returns the container that
 /// the job has to start.
-async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
+async::Task<ContainerStart> write_container(JobContext& context, const Attempt& attempt,
                                             const JobPaths& paths,
                                             const processes::Workspace& workspace);
 

@@ -149,6 +149,7 @@ void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
     const auto* before = find_state(entry.state);
     const bool has_waited = !entry.has_begun && (!before || before->phase == JobPhase::waiting);
     const bool may_be_cancelled = has_waited || entry.state == cancelled;
+    // squeue lists the array of a task that was cancelled before its begin, but not the task.
     if (!job && may_be_cancelled && queue.has_only_array_of(entry.job.id)) state = cancelled;
     const bool is_gone = state.empty();
     if (is_gone && asked - entry.submitted < time_to_be_listed) continue;

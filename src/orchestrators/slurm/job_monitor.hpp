@@ -70,10 +70,11 @@ class JobMonitor {
   async::Change has_work_, wants_news_;
   async::Gate has_settled_;                                ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
-  bool is_over_ = false;
-  Clock::time_point answered_ = Clock::now(), asked_ = answered_;
-  std::chrono::milliseconds pause_;
-  std::string error_;
+  bool is_over_ = false;                                   ///< settle() ends the background tasks.
+  Clock::time_point answered_ = Clock::now();              ///< When Slurm answered last.
+  Clock::time_point asked_ = answered_;                    ///< When Slurm was asked last.
+  std::chrono::milliseconds pause_;                        ///< Between two questions to Slurm.
+  std::string error_;                                      ///< See error().
 };
 
 /// Returns true if squeue, asked after the moment `ended`, has answered that the job waits: Slurm

@@ -13,7 +13,7 @@ namespace pipeline::orchestrators::slurm {
 struct QueuedJob {
   std::string id;  ///< `4711`, a task `4711_3`, or the tasks of an array that wait: `4711_[3-7,9]`.
   std::string state, reason, node, name;
-  std::string comment = {};  ///< Filled by Client::jobs_of_user() alone.
+  std::string comment = {};  ///< Empty unless Client::jobs_of_user() returned the job.
   bool operator==(const QueuedJob&) const = default;
 };
 
@@ -40,6 +40,7 @@ class JobQueue {
   bool has_only_array_of(const std::string& id) const;
 
  private:
+  /// Tasks of an array in one line of squeue: each `step`-th of those from `first` to `last`.
   struct Tasks {
     unsigned first, last, step;
     const QueuedJob* job;

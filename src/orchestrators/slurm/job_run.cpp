@@ -35,25 +35,25 @@ constexpr const char* no_answer = "Slurm does not answer: ";
 /// Exit codes of an agent that starts the processes of a node.
 constexpr int meeting_failed = 125, not_executable = 126, not_executed = 127;
 
-JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
-  return paths_of(place.folder, name_of(attempt));
+JobPaths job_paths_of(const JobContext& context, const AttemptSpec& attempt) {
+  return paths_of(context.folder, job_name_of(attempt));
 }
 
 class JobRun {
  public:
-  JobRun(JobPlace& place, const Attempt& attempt, AgentReport& report,
+  JobRun(JobContext& context, const Attempt& attempt, AgentReport& report,
          const asio::any_io_executor& executor)
-      : place_(place),
+      : context_(context),
         attempt_(attempt),
         report_(report),
-        job_paths_(job_paths_of(place, attempt)),
+        job_paths_(job_paths_of(context, attempt)),
         paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
-        gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
-        is_within_(!connection_field(place.connection, "within").empty()),
+        gang_(attempt.process ? &context.gangs.at(job_paths_.name) : nullptr),
+        is_in_allocation_(!connection_field(context.connection, "within").empty()),
         changed_(executor),
         log_(paths_.log(),
              [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); }) {}
-  ~JobRun() { place_.monitor.forget(paths_.name); }
+  ~JobRun() { context_.monitor.forget(paths_.name); }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
@@ -79,29 +79,30 @@ class JobRun {
   }
   core::StopLevel wanted() const { return attempt_.io.cancel.level(); }
   JobView view() const {
-    auto view = place_.monitor.view(*entry_);
+    auto view = context_.monitor.view(*entry_);
     view.wanted = wanted();
     return view;
   }
 
-  JobPlace& place_;
+  JobContext& context_;
   const Attempt& attempt_;
   AgentReport& report_;
-  const JobPaths job_paths_;  ///< Files of the whole job.
-  const JobPaths paths_;      ///< For a step with nodes, files of this node; else `job_paths_`.
-  GangJob* const gang_;       ///< Null for a step without nodes.
-  const bool is_within_;      ///< The job is a job step of an allocation (AllocationClient).
+  const JobPaths job_paths_;     ///< Files of the whole job.
+  const JobPaths paths_;         ///< For a step with nodes, files of this node; else `job_paths_`.
+  GangJob* const gang_;          ///< Null for a step without nodes.
+  const bool is_in_allocation_;  ///< The job is a job step of an allocation (AllocationClient).
   async::Change changed_;
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
   JobMonitor::Entry* entry_ = nullptr;
   SubmittedJob job_;
-  std::string node_, noted_;
+  std::string node_, noted_;  ///< `noted_`: the last text of note().
   std::optional<JobStatus> status_;
   JobView last_;  ///< The job when watch() ended.
   bool was_killed_ = false, has_begun_ = false;
   enum class Sent { nothing, cancel, term, stop_file, kill } sent_ = Sent::nothing;
-  Clock::time_point stopping_{}, stopped_at_once_{};
+  Clock::time_point stopping_{};         ///< When the first stop was sent.
+  Clock::time_point stopped_at_once_{};  ///< When the agent was told to kill the step.
   std::optional<Clock::time_point> ended_;
   std::optional<Failure> refused_;
   bool is_requeued_ = false;
@@ -113,7 +114,7 @@ async::Task<bool> JobRun::adopt() {
   const auto began = Clock::now();
   for (bool is_known = !job_.id.empty(); !is_known;) {
     try {
-      job_.id = co_await find_submitted(place_.client, job_paths_);
+      job_.id = co_await find_submitted(context_.client, job_paths_);
       is_known = true;
     } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
       const auto time = Clock::now() - began;
@@ -125,7 +126,7 @@ async::Task<bool> JobRun::adopt() {
   co_return !job_.id.empty();
 }
 
-/// Writes the files of this attempt, or of its node, and returns the script.
+/// Writes the files of this attempt, or of one of its nodes, and returns the script.
 async::Task<std::string> JobRun::write_files() {
   if (attempt_.joins) {  // A dead driver has left files, but no job that would use them.
     for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
@@ -135,17 +136,17 @@ async::Task<std::string> JobRun::write_files() {
   }
   remove_files(paths_);
   make_private_folder(paths_.folder);
-  const processes::Workspace workspace(attempt_, place_.short_folders);
-  if (place_.runs_in_image(attempt_.step))
+  const processes::Workspace workspace(attempt_, context_.short_folders);
+  if (context_.runs_in_image(attempt_.step))
     co_return container_script(paths_,
-                               co_await write_container(place_, attempt_, paths_, workspace));
-  write_variables(place_, attempt_, workspace, paths_.variables());
-  auto command = place_.environments.command(attempt_, workspace.layout());
+                               co_await write_container(context_, attempt_, paths_, workspace));
+  write_variables(context_, attempt_, workspace, paths_.variables());
+  auto command = context_.environments.command(attempt_, workspace.layout());
   if (gang_) {
-    const auto words = agent_words(attempt_, place_.agent.string());
+    const auto words = agent_words(attempt_, context_.agent.string());
     command.insert(command.begin(), words.begin(), words.end());
   }
-  co_return job_script(paths_, place_.agent, stall_options(attempt_), workspace.layout().code,
+  co_return job_script(paths_, context_.agent, stall_options(attempt_), workspace.layout().code,
                        command);
 }
 
@@ -162,32 +163,32 @@ async::Task<> JobRun::submit_gang() {
   if (gang_->job.id.empty() && !gang_->has_error) {
     const auto script = co_await write_files();
     core::write_file_atomically(paths_.script(), script);
-    if (++gang_->ready == attempt_.process->nodes) gang_->are_ready.open();
+    if (++gang_->ready_calls == attempt_.process->nodes) gang_->are_ready.open();
     if (leads) {
       co_await gang_->are_ready.wait();
       make_private_folder(job_paths_.folder);
       auto script_of_all =
-          gang_script(job_paths_, place_.agent, attempt_, gang_step(place_, attempt_));
+          gang_script(job_paths_, context_.agent, attempt_, gang_step(context_, attempt_));
       if (!gang_->has_error) co_await submit(std::move(script_of_all));
       gang_->job = job_;
-      gang_->refused = refused_;
+      gang_->refusal = refused_;
       gang_->is_submitted.open();
     }
     co_await gang_->is_submitted.wait();
   }
   job_ = gang_->job;
-  refused_ = gang_->refused;
+  refused_ = gang_->refusal;
 }
 
 async::Task<> JobRun::submit(std::string script) {
   Submission submission{
       .paths = job_paths_,
-      .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
+      .options = job_options(attempt_, context_.owner, context_.connection, context_.gres_types),
       .script = std::move(script),
       .is_stopped = [this] { return wanted() != core::StopLevel::none; },
       .on_delay = [this](const std::string& why) { note("not submitted yet: " + why); }};
   try {
-    job_ = co_await place_.submitter.submit(std::move(submission));
+    job_ = co_await context_.submitter.submit(std::move(submission));
   } catch (const SlurmError& error) {
     const std::string trouble = error.what();
     if (error.may_have_worked())
@@ -221,7 +222,7 @@ void JobRun::begin() {
 
 /// Writes to the log why the job waits, once for each reason.
 void JobRun::note_wait() {
-  const auto& monitor = place_.monitor;
+  const auto& monitor = context_.monitor;
   const auto* state = find_state(entry_->state);
   std::string text;
   if (!monitor.error().empty() && view().without_answer >= time_to_note)
@@ -264,11 +265,11 @@ async::Task<> JobRun::stop() {
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
   // All processes of the job get the signal, one after the other. Only agents act on it, and only
   // those whose folder has this file.
-  const bool is_for_agents = gang_ || is_within_;
+  const bool is_for_agents = gang_ || is_in_allocation_;
   if (is_for_agents && wish != Sent::cancel)
     core::write_file_atomically(paths_.folder / "stop.soon", "");
   // A controller that was killed may give a number again: Slurm's last answer has to know the job.
-  if (!place_.monitor.knows(*entry_)) co_return;
+  if (!context_.monitor.knows(*entry_)) co_return;
   std::vector<std::string> options;
   if (wish == Sent::kill) options = {"--full", "--signal=KILL"};
   if (wish == Sent::term || wish == Sent::stop_file) {
@@ -276,7 +277,7 @@ async::Task<> JobRun::stop() {
     if (is_for_agents) options = {"--signal=URG"};
   }
   try {
-    co_await place_.client.cancel(job_.id, std::move(options));
+    co_await context_.client.cancel(job_.id, std::move(options));
     sent_ = wish;
     if (wish == Sent::stop_file) stopped_at_once_ = now;
   } catch (const SlurmError&) {  // The next call tries again.
@@ -284,7 +285,7 @@ async::Task<> JobRun::stop() {
 }
 
 async::Task<> JobRun::watch() {
-  entry_ = &place_.monitor.watch(paths_.name, job_, [this] { changed_.tell(); });
+  entry_ = &context_.monitor.watch(paths_.name, job_, [this] { changed_.tell(); });
   const core::CancelSource::Listener listener(attempt_.io.cancel,
                                               [this](core::StopLevel) { changed_.tell(); });
   std::chrono::milliseconds look = min_look_pause;
@@ -298,7 +299,7 @@ async::Task<> JobRun::watch() {
     note_wait();
     co_await stop();
     const bool is_stopping = wanted() != core::StopLevel::none;
-    if (is_stopping) place_.monitor.expect_news();
+    if (is_stopping) context_.monitor.expect_news();
     // The pause grows without output, because thousands of attempts would slow each other down.
     look = has_output ? std::chrono::milliseconds(min_look_pause)
                       : std::min<std::chrono::milliseconds>(
@@ -310,15 +311,15 @@ async::Task<> JobRun::watch() {
 
 /// Waits for the job's state in Slurm if Slurm may have killed the step.
 async::Task<> JobRun::explain_end(JobStatus status) {
-  if (!may_be_slurms(status) || wanted() != core::StopLevel::none) co_return;
+  if (!may_be_caused_by_slurm(status) || wanted() != core::StopLevel::none) co_return;
   const auto until = Clock::now() + time_to_explain;
   for (;;) {
     const auto* state = entry_->is_gone ? nullptr : find_state(entry_->state);
     if (entry_->is_gone || (state && state->phase == JobPhase::ended) || Clock::now() >= until)
       break;
-    is_requeued_ = !is_within_ && waits_again(*entry_, *ended_);
+    is_requeued_ = !is_in_allocation_ && waits_again(*entry_, *ended_);
     if (is_requeued_) break;
-    place_.monitor.expect_news();
+    context_.monitor.expect_news();
     co_await changed_.wait(std::min(until, Clock::now() + 500ms));
   }
   last_ = view();
@@ -326,9 +327,9 @@ async::Task<> JobRun::explain_end(JobStatus status) {
 
 std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   const auto* state = last_.is_gone ? nullptr : find_state(last_.state);
-  if (is_requeued_ || (may_be_slurms(status) && state && state->explains))
+  if (is_requeued_ || (may_be_caused_by_slurm(status) && state && state->explains))
     return failure_of_job(last_, job_.id);
-  if (status.stopped)
+  if (status.stopped)  // judge() has handled the stops of this run.
     return Failure{FailureKind::infrastructure,
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
@@ -356,7 +357,7 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
       end.start_error = EACCES;
   }
   const bool is_missing = end.start_error == ENOENT || end.start_error == EACCES;
-  if (is_missing && place_.runs_in_image(attempt_.step)) {
+  if (is_missing && context_.runs_in_image(attempt_.step)) {
     const auto command = command_of(attempt_, containers::container_layout());
     return Failure{FailureKind::not_started,
                    "could not start: its image has no program '" +
@@ -367,12 +368,13 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   if (is_missing) {
     const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
-    Layout places;
-    places.code = code.string();
-    const auto command = place_.environments.command(attempt_, places);
+    Layout layout;
+    layout.code = code.string();
+    const auto command = context_.environments.command(attempt_, layout);
     return processes::not_found(command.empty() ? "" : command.front(), path, code);
   }
-  auto failure = processes::failure_of(end, false, attempt_.step);
+  const bool out_of_memory = false;  // Slurm's state says so: see JobState::explains.
+  auto failure = processes::failure_of(end, out_of_memory, attempt_.step);
   if (failure) {
     const processes::ProcessOptions process;
     processes::explain(*failure, end, process, last_output_.text(),
@@ -426,13 +428,13 @@ async::Task<AttemptResult> JobRun::run() {
     result.usage = status_->usage;
     co_await explain_end(*status_);
   }
-  try {  // The next attempt is another job.
-    if (is_requeued_) co_await place_.client.cancel(job_.id, std::vector<std::string>());
+  try {  // The next attempt is another job, so the requeued one must not run.
+    if (is_requeued_) co_await context_.client.cancel(job_.id, std::vector<std::string>());
   } catch (const SlurmError&) {  // The old job ends when it begins, because its folder is removed.
   }
   result.node = !node_.empty() ? node_ : entry_->node;
   if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
-    last_.node_reason = co_await place_.client.node_reason(last_.node);
+    last_.node_reason = co_await context_.client.node_reason(last_.node);
   result.failure = judge(result);
   result.was_preempted = was_preempted(last_);
   co_return result;
@@ -466,15 +468,16 @@ async::Task<> end_jobs_of(Client& client, JobPaths paths) {
   }
 }
 
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report) {
+async::Task<AttemptResult> run_job(JobContext& context, const Attempt& attempt,
+                                   AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none && !attempt.process) {
     result.failure = was_stopped();
     co_return result;
   }
-  const auto paths = job_paths_of(place, attempt);
+  const auto paths = job_paths_of(context, attempt);
   const auto executor = co_await asio::this_coro::executor;
-  JobRun run(place, attempt, report, executor);
+  JobRun run(context, attempt, report, executor);
   std::exception_ptr error;
   try {
     result = co_await run.run();
@@ -482,8 +485,8 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, Agen
     error = std::current_exception();
   }
   if (error) {
-    if (attempt.process) place.gangs.at(paths.name).fail();
-    co_await end_jobs_of(place.client, paths);
+    if (attempt.process) context.gangs.at(paths.name).fail();
+    co_await end_jobs_of(context.client, paths);
     if (!attempt.process) remove_files(paths);
     std::rethrow_exception(error);
   }

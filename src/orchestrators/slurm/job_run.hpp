@@ -20,7 +20,7 @@
 namespace pipeline::orchestrators::slurm {
 
 /// The objects and settings that the jobs of a run share.
-struct JobPlace {
+struct JobContext {
   Client& client;
   JobMonitor& monitor;
   Submitter& submitter;
@@ -29,27 +29,27 @@ struct JobPlace {
   Removals& removals;
   std::filesystem::path agent;   ///< The agent's program, on the nodes.
   std::filesystem::path folder;  ///< Folder of the files of the run's jobs.
-  std::string owner;     ///< Of owner_of(): identifies the user and state folder in jobs' comments.
+  std::string owner;     ///< See owner_of(): identifies user and state folder in jobs' comments.
   StringMap connection;  ///< The profile's fields, with sbatch's names, such as `partition`.
   std::vector<std::string> gres_types;
   ImageFiles* images = nullptr;               ///< Null: no step runs in an image.
   std::string container_runtime;              ///< See ContainerStart::runtime.
   std::map<std::string, GangJob> gangs = {};  ///< Jobs of steps with nodes, keyed by name.
-  unsigned uses = 0;                          ///< Number of objects Use.
+  unsigned uses = 0;                          ///< Number of living Use objects.
 
   bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
 };
 
-/// Counts the coroutines that use a JobPlace, which is destroyed only when there are none.
+/// Counts the coroutines that use a JobContext, which is destroyed only when there are none.
 class Use {
  public:
-  explicit Use(JobPlace& place) : place_(place) { ++place_.uses; }
-  ~Use() { --place_.uses; }
+  explicit Use(JobContext& context) : context_(context) { ++context_.uses; }
+  ~Use() { --context_.uses; }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
  private:
-  JobPlace& place_;
+  JobContext& context_;
 };
 
 /// Returns the files of a job below the folder of its run.
@@ -57,17 +57,18 @@ JobPaths paths_of(const std::filesystem::path& folder, const std::string& name);
 
 /// Runs the attempt to its end, or joins the job that a dead driver has submitted for it.
 /// @param report kept up to date with the agent's reports
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report);
+async::Task<AttemptResult> run_job(JobContext& context, const Attempt& attempt,
+                                   AgentReport& report);
 
 /// Runs the attempt's shell as a job of its own, with the streams of this process.
-async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
+async::Task<AttemptResult> run_shell(JobContext& context, const Attempt& attempt);
 
 /// Runs a command of Slurm with the streams of this process. Returns its exit code.
 int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
                    bool has_terminal);
 
-/// Cancels the job of these files, and further jobs of its name: a submission whose answer was lost
-/// may have been repeated. Returns when none of them runs, or after a minute.
+/// Cancels all jobs of this name; there are several if a submission was repeated because its answer
+/// was lost. Returns when none of them runs, or after a minute.
 async::Task<> end_jobs_of(Client& client, JobPaths paths);
 
 /// Removes the files of a job.

@@ -27,9 +27,9 @@ std::string words_text(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the commands that do what these branches of a `case` say with the name of each exported
-/// variable. The commands are one line: on a login node, ssh gives them to the user's shell, and
-/// csh takes no line end in quotes.
+/// Returns the commands that execute a `case` with these branches for the name of each exported
+/// variable. The commands are one line, because ssh passes them to the user's shell on a login
+/// node, and csh does not accept a line end in quotes.
 std::string for_each_variable(const std::string& branches) {
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do case $name "
          "in " +

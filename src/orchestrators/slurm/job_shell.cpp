@@ -7,23 +7,23 @@ namespace pipeline::orchestrators::slurm {
 
 namespace fs = std::filesystem;
 
-async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
+async::Task<AttemptResult> run_shell(JobContext& context, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
   const JobPaths paths{folder / "shell", folder, "shell"};
   make_private_folder(paths.folder);
-  const processes::Workspace workspace(attempt, place.short_folders);
+  const processes::Workspace workspace(attempt, context.short_folders);
   std::string script;
-  if (place.runs_in_image(attempt.step)) {
-    script = container_shell_script(co_await write_container(place, attempt, paths, workspace));
+  if (context.runs_in_image(attempt.step)) {
+    script = container_shell_script(co_await write_container(context, attempt, paths, workspace));
   } else {
-    write_variables(place, attempt, workspace, paths.variables());
+    write_variables(context, attempt, workspace, paths.variables());
     script = shell_script(paths, workspace.layout().code, attempt.shell->words);
   }
   core::write_file_atomically(paths.script(), script);
   const auto command =
-      shell_command(attempt, place.agent, paths, place.connection, place.gres_types);
+      shell_command(attempt, context.agent, paths, context.connection, context.gres_types);
   AttemptResult result;
-  result.exit_code = run_on_streams(place.client.login(), command, attempt.shell->has_terminal);
+  result.exit_code = run_on_streams(context.client.login(), command, attempt.shell->has_terminal);
   co_return result;
 }
 

@@ -27,7 +27,8 @@ std::optional<int> small_number(const json& object, const char* name, std::uint6
 
 }  // namespace
 
-bool may_be_slurms(const JobStatus& status) {
+bool may_be_caused_by_slurm(const JobStatus& status) {
+  // A shell whose program a signal has ended exits with 128 plus the signal's number.
   const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
   return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
 }

@@ -28,7 +28,7 @@ struct JobStatus {
 };
 
 /// Returns true if Slurm may have caused this end of a step, so that the job's state matters, too.
-bool may_be_slurms(const JobStatus& status);
+bool may_be_caused_by_slurm(const JobStatus& status);
 
 /// Returns the status in the file of JobPaths::ended(); nothing for a text that is not a status.
 std::optional<JobStatus> parse_status(std::string_view text);

@@ -39,7 +39,7 @@ class LoginNode {
   docker::SshTarget target_;
   std::optional<core::TemporaryFolder> folder_;  ///< Has the connection's socket.
   std::optional<net::Child> connection_;
-  std::chrono::steady_clock::time_point tried_{};
+  std::chrono::steady_clock::time_point tried_{};  ///< When connect() last opened a connection.
 };
 
 }  // namespace pipeline::orchestrators::slurm

@@ -66,7 +66,7 @@ unpack_image() {
 }
 if ! mount_image && ! unpack_image; then
   cat "$own/said" >&2 2>/dev/null
-  echo "Podman has no files of the image: neither squashfuse nor unsquashfs gives them" >&2
+  echo "Podman cannot use the image: squashfuse or unsquashfs has to work on this node" >&2
   exit 1
 fi
 exec "$@"
@@ -75,7 +75,7 @@ END
   export XDG_RUNTIME_DIR
   options="--runtime=crun --root=$own/storage --runroot=$own/run/storage --tmpdir=$own/run/tmp"
   options="$options --storage-driver=vfs --cgroup-manager=cgroupfs --events-backend=none"
-  options="$options --log-level=fatal" # Without /etc/subuid it warns; a failure is printed as well.
+  options="$options --log-level=fatal" # Hides a warning without /etc/subuid, but not failures.
   set -- "$program" $options run "$@"
   set -- /bin/sh "$own/enter" "$own" "$images" "$image" "$temporary/image" "$@"
   if [ "$(id -u)" = 0 ]; then

@@ -73,8 +73,9 @@ void check_gpus(const Partition& partition, const StepSpec& step,
   if (!gpus.wanted()) return;
   using Selection = settings::GpuRequest::Selection;
   if (gpus.selection == Selection::all) {
-    found.push_back(at_step(step, "asks for all GPUs of a machine, which Slurm gives by number",
-                            {"write `gpu_count`"}));
+    found.push_back(
+        at_step(step, "asks for all GPUs of a machine, but jobs ask Slurm for a number of GPUs",
+                {"write `gpu_count`"}));
     return;
   }
   if (partition.max_gpus < gpus.count) {
@@ -123,7 +124,7 @@ void check_time(const Partition& partition, const StepSpec& step,
               {"the partition '" + partition.name + "' gives a job at most " +
                minutes(*partition.max_time)},
               "`settings: {slurm: {time: " + std::to_string(partition.max_time->count()) +
-                  "m}}` is all of it, whatever the `timeout`"));
+                  "m}}` asks for the partition's limit, whatever the `timeout` is"));
 }
 
 struct Refusal {
@@ -149,7 +150,7 @@ std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
 
 }  // namespace
 
-std::vector<std::string> unknown_conditions(const ResourceSettings& resources) {
+std::vector<std::string> ignored_conditions(const ResourceSettings& resources) {
   std::vector<std::string> notices;
   const auto add = [&](bool is_set, const char* name, const char* instead) {
     if (is_set)

@@ -41,8 +41,8 @@ std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions)
 /// @param name several are separated by commas
 void check_partition(const std::vector<Partition>& partitions, const std::string& name);
 
-/// Throws InputError for a state folder in which sbatch writes no output: it takes backslashes out
-/// of the names of files, and with one leaves `%a` as it is.
+/// Throws InputError if the state folder's path has a backslash: sbatch removes backslashes from
+/// the names of output files, and does not replace `%a` in such names.
 void check_state_folder(const std::string& folder);
 
 /// Returns a diagnostic for each step whose partition does not exist, or has no nodes that can run
@@ -53,8 +53,9 @@ std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitio
                                           const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps);
 
-/// Returns a sentence on each condition for nodes and GPUs that Slurm does not know.
-std::vector<std::string> unknown_conditions(const ResourceSettings& resources);
+/// Returns a sentence on each of the step's conditions for nodes and GPUs that has no effect on
+/// Slurm.
+std::vector<std::string> ignored_conditions(const ResourceSettings& resources);
 
 /// The accounts and QOS (qualities of service) that the user may use.
 struct Associations {
@@ -67,8 +68,8 @@ Associations parse_associations(std::string_view output);
 /// Returns true if sbatch has refused the account or the QOS with this text.
 bool names_association(std::string_view refusal);
 
-/// Adds to the diagnostic which accounts or QOS the user may use in place of the one among these
-/// options of sbatch.
+/// Adds to the diagnostic of a refusal which accounts or QOS the user may use in place of the one
+/// among these options of sbatch.
 void explain_association(const Associations& known, const std::vector<std::string>& options,
                          core::Diagnostic& diagnostic);
 

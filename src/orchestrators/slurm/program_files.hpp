@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::slurm {
 /// The folder of the program in containers, the same as in images of docker::ProgramImages.
 inline constexpr const char* program_target = "/pipe/program";
 
-/// Name of the folder of program_folder() in a run's folder.
+/// Name of the folder in a run's folder that has the folders of program_folder().
 inline constexpr const char* programs_folder = "programs";
 
 /// Returns a folder in the run's folder with copies of the program's files. The first call makes

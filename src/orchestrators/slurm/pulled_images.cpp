@@ -133,7 +133,7 @@ bool PulledImages::matches(const std::string& fingerprint) {
   return !record.empty() && core::sha256(record).hex() == fingerprint.substr(0, space);
 }
 
-async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSource& cancel) {
+async::Task<PulledImage> PulledImages::look_up(const StepSpec& step, core::CancelSource& cancel) {
   const auto plan = this->plan(step);
   if (docker::has_archived_parent(plan)) co_return *find(step, plan);
   const auto parent = parent_of(step);

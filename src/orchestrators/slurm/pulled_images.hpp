@@ -44,7 +44,7 @@ class PulledImages {
   std::optional<PulledImage> find(const StepSpec& step, const docker::ImagePlan& plan) const;
 
   /// Looks the step's parent image up in its registry. Throws as plan() does.
-  async::Task<PulledImage> ask(const StepSpec& step, core::CancelSource& cancel);
+  async::Task<PulledImage> look_up(const StepSpec& step, core::CancelSource& cancel);
 
   /// Downloads the image's layers, and writes its files as a tar.
   async::Task<> write_files(PulledImage image, std::string platform, std::filesystem::path tar,

@@ -24,11 +24,11 @@ struct WorkEnd {
   bool is_missing = false;  ///< The program is not on PATH.
   bool succeeded = false;
   int code = 0;  ///< Exit code, or the signal's number.
-  std::string
-      output_end;  ///< For messages: `: ` and the last lines of output; empty without output.
+  /// For messages: `: ` and the last lines of output; empty without output.
+  std::string output_end;
 };
 
-/// Runs the program to its end. Throws EnvironmentError when it is stopped.
+/// Runs the program to its end. Throws EnvironmentError when `cancel` is stopped.
 async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
                               core::CancelSource& cancel);
 

@@ -42,8 +42,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t digest_length = 16;
-/// The beginning of fingerprints of steps in images; other fingerprints are JSON.
-constexpr std::string_view of_image = "image ";
+/// Begins the fingerprints of steps in images; other fingerprints are JSON.
+constexpr std::string_view image_prefix = "image ";
 
 Capabilities capabilities_of_slurm() {
   Capabilities capabilities;
@@ -84,20 +84,21 @@ class SlurmOrchestrator : public Orchestrator {
   const Capabilities& capabilities() const override { return capabilities_; }
   async::Task<Environment> environment(const StepSpec& step) override {
     auto environment = co_await provider_of(step).environment(step);
-    add_to(environment, step);
+    complete(environment, step);
     co_return environment;
   }
   async::Task<std::string> packages(const StepSpec& step) override {
     return provider_of(step).packages(step);
   }
   async::Task<bool> matches(std::string fingerprint) override {
-    if (!fingerprint.starts_with(of_image)) return environments_.matches(std::move(fingerprint));
-    return matches_image(fingerprint.substr(of_image.size()));
+    if (!fingerprint.starts_with(image_prefix))
+      return environments_.matches(std::move(fingerprint));
+    return matches_image(fingerprint.substr(image_prefix.size()));
   }
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     auto environment = co_await provider_of(step).prepare(step, events, cancel);
-    add_to(environment, step);
+    complete(environment, step);
     co_return environment;
   }
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
@@ -106,14 +107,14 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
-    if (!is_within_) check_state_folder(fs::absolute(options_.state).string());
+    if (!is_in_allocation_) check_state_folder(fs::absolute(options_.state).string());
     co_await look_at_cluster();
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
     for (const auto* step : steps)
       if (runs_in_image(*step)) co_await images().check(*step, found);
-    if (found.empty()) co_await check_words(steps, found);
+    if (found.empty()) co_await check_options(steps, found);
     co_return found;
   }
 
@@ -127,12 +128,12 @@ class SlurmOrchestrator : public Orchestrator {
     const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     try {
       if (partitions_.empty()) co_await look_at_cluster();
-      auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
-      const Use use(place);
+      auto& context = context_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      const Use use(context);
       if (attempt.shell)
-        result = co_await run_shell(place, attempt);
+        result = co_await run_shell(context, attempt);
       else
-        result = co_await run_job(place, attempt, reports_.of(attempt));
+        result = co_await run_job(context, attempt, reports_.of(attempt));
     } catch (const SlurmError& error) {
       result.failure = Failure{FailureKind::infrastructure, error.what(), error.advice(), {}};
     } catch (const core::EnvironmentError& error) {
@@ -156,13 +157,13 @@ class SlurmOrchestrator : public Orchestrator {
     if (partitions_.empty()) co_await look_at_cluster();
     auto made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     connect_gang(attempt, made);
-    auto& gangs = place_of(attempt.run_id).gangs;
-    gangs.try_emplace(name_of(attempt), loop_.get_executor());
+    auto& gangs = context_of(attempt.run_id).gangs;
+    gangs.try_emplace(job_name_of(attempt), loop_.get_executor());
     co_return made;
   }
 
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
-    place_of(attempt.run_id).gangs.erase(name_of(attempt));
+    context_of(attempt.run_id).gangs.erase(job_name_of(attempt));
     co_return;
   }
 
@@ -179,7 +180,7 @@ class SlurmOrchestrator : public Orchestrator {
     try {
       auto command = co_await beside(std::move(process), std::move(request));
       if (!command.empty()) co_return co_await client_.output_of(std::move(command));
-    } catch (const SlurmError& error) {  // The words may have failed.
+    } catch (const SlurmError& error) {  // The command in the job may have failed.
       core::log::info(error.what());
     }
     co_return std::nullopt;
@@ -212,16 +213,16 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> settle() override {
     co_await removals_.settle();
-    for (auto& [run, place] : places_) {
-      const Use use(place.place);
-      co_await place.monitor.settle();
+    for (auto& [id, run] : runs_) {
+      const Use use(run.context);
+      co_await run.monitor.settle();
     }
     // Folders are removed now: afterwards the run is recorded as ended, and is not looked at again.
-    for (auto each = places_.begin(); each != places_.end();) {
-      const auto& place = each->second.place;
-      const bool is_over = place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
-                           each->second.remove_folders();
-      each = is_over ? places_.erase(each) : std::next(each);
+    for (auto each = runs_.begin(); each != runs_.end();) {
+      const auto& context = each->second.context;
+      const bool is_over = context.uses == 0 && context.gangs.empty() &&
+                           context.monitor.is_settled() && each->second.remove_folders();
+      each = is_over ? runs_.erase(each) : std::next(each);
     }
   }
 
@@ -258,7 +259,7 @@ class SlurmOrchestrator : public Orchestrator {
   /// Returns the command that runs the shell beside the process; no words in an allocation, where
   /// a job step does not have the job's number that srun needs.
   async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
-    if (is_within_) co_return std::vector<std::string>();
+    if (is_in_allocation_) co_return std::vector<std::string>();
     auto folder = folder_of(process.run_id);
     co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
                                       std::move(shell));
@@ -282,31 +283,34 @@ class SlurmOrchestrator : public Orchestrator {
     co_return co_await images().matches(std::move(fingerprint));
   }
 
-  void add_to(Environment& environment, const StepSpec& step) const {
-    std::ranges::move(unknown_conditions(step.settings->resources),
+  /// Adds Slurm's notices, and marks the fingerprint of a step that runs in an image.
+  void complete(Environment& environment, const StepSpec& step) const {
+    std::ranges::move(ignored_conditions(step.settings->resources),
                       std::back_inserter(environment.notices));
     if (!runs_in_image(step)) return;
-    if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, of_image);
+    if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, image_prefix);
     for (auto& notice : notices_of_image(step)) environment.notices.push_back(std::move(notice));
   }
 
   /// Reports steps whose options Slurm refuses; asks once for each combination of options.
-  async::Task<> check_words(const std::vector<const StepSpec*>& steps,
-                            std::vector<core::Diagnostic>& found) {
+  async::Task<> check_options(const std::vector<const StepSpec*>& steps,
+                              std::vector<core::Diagnostic>& found) {
     std::map<std::vector<std::string>, std::string> refusals;
     for (const auto* step : steps) {
-      const auto words = chosen_options(step->settings->slurm, options_.connection);
-      if (words.empty()) continue;
-      const auto [known, is_new] = refusals.try_emplace(words);
-      if (is_new) known->second = co_await client_.refusal(words);
-      if (known->second.empty()) continue;
-      core::Diagnostic diagnostic{.code = "slurm-resources",
-                                  .message = "'" + step->name + "' cannot run: " + known->second,
-                                  .span = model::span_of(*step),
-                                  .notes = {"its options of sbatch: " + core::joined(words, " ")}};
-      if (names_association(known->second)) {
+      const auto options = chosen_options(step->settings->slurm, options_.connection);
+      if (options.empty()) continue;
+      const auto [entry, is_new] = refusals.try_emplace(options);
+      auto& refusal = entry->second;
+      if (is_new) refusal = co_await client_.refusal(options);
+      if (refusal.empty()) continue;
+      core::Diagnostic diagnostic{
+          .code = "slurm-resources",
+          .message = "'" + step->name + "' cannot run: " + refusal,
+          .span = model::span_of(*step),
+          .notes = {"its options of sbatch: " + core::joined(options, " ")}};
+      if (names_association(refusal)) {
         if (!associations_) associations_ = co_await ask_for_associations();
-        explain_association(*associations_, words, diagnostic);
+        explain_association(*associations_, options, diagnostic);
       }
       found.push_back(std::move(diagnostic));
     }
@@ -403,50 +407,51 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
   /// The objects that the jobs of a run share, and the folders of their files.
-  struct RunPlace {
-    RunPlace(SlurmOrchestrator& slurm, const std::string& run)
+  struct RunState {
+    RunState(SlurmOrchestrator& slurm, const std::string& run)
         : agent(slurm.agent()),
           monitor(slurm.client_, slurm.folder_of(run) / "events", slurm.loop_.get_executor()),
           submitter(slurm.client_, slurm.folder_of(run), agent, slurm.limits_),
-          place{.client = slurm.client_,
-                .monitor = monitor,
-                .submitter = submitter,
-                .environments = slurm.environments_,
-                .short_folders = slurm.short_folders_,
-                .removals = slurm.removals_,
-                .agent = agent,
-                .folder = slurm.folder_of(run),
-                .owner = slurm.owner(),
-                .connection = slurm.options_.connection,
-                .gres_types = gres_types_of(slurm.partitions_),
-                .images = slurm.runtime_.empty() ? nullptr : &slurm.images(),
-                .container_runtime = slurm.runtime_} {
+          context{.client = slurm.client_,
+                  .monitor = monitor,
+                  .submitter = submitter,
+                  .environments = slurm.environments_,
+                  .short_folders = slurm.short_folders_,
+                  .removals = slurm.removals_,
+                  .agent = agent,
+                  .folder = slurm.folder_of(run),
+                  .owner = slurm.owner(),
+                  .connection = slurm.options_.connection,
+                  .gres_types = gres_types_of(slurm.partitions_),
+                  .images = slurm.runtime_.empty() ? nullptr : &slurm.images(),
+                  .container_runtime = slurm.runtime_} {
       core::make_folders(slurm.folder_of(run) / "events");
       core::make_folders(slurm.folder_of(run) / "jobs");
     }
-    ~RunPlace() { remove_folders(); }
-    /// Removes the folders, unless they have files of attempts that a later driver may join: then
-    /// it returns false. The folder `events`, by which remove_orphans() knows them, goes last.
+    ~RunState() { remove_folders(); }
+    /// Removes the run's folders. Returns false, and keeps them, if they have files of attempts
+    /// that a later driver may join. The folder `events` goes last, because remove_orphans() looks
+    /// for it.
     bool remove_folders() {
       std::error_code error;
-      fs::remove(place.folder / "jobs", error);
-      if (fs::exists(place.folder / "jobs", error)) return false;
-      fs::remove_all(place.folder / "arrays", error);
-      fs::remove_all(place.folder / programs_folder, error);
-      fs::remove(place.folder / "events", error);
-      fs::remove(place.folder, error);
+      fs::remove(context.folder / "jobs", error);
+      if (fs::exists(context.folder / "jobs", error)) return false;
+      fs::remove_all(context.folder / "arrays", error);
+      fs::remove_all(context.folder / programs_folder, error);
+      fs::remove(context.folder / "events", error);
+      fs::remove(context.folder, error);
       return true;
     }
-    RunPlace(const RunPlace&) = delete;
-    RunPlace& operator=(const RunPlace&) = delete;
+    RunState(const RunState&) = delete;
+    RunState& operator=(const RunState&) = delete;
     fs::path agent;
     JobMonitor monitor;
     Submitter submitter;
-    JobPlace place;
+    JobContext context;
   };
 
-  JobPlace& place_of(const std::string& run) {
-    return places_.try_emplace(run, *this, run).first->second.place;
+  JobContext& context_of(const std::string& run) {
+    return runs_.try_emplace(run, *this, run).first->second.context;
   }
 
   asio::io_context& loop_;
@@ -458,12 +463,12 @@ class SlurmOrchestrator : public Orchestrator {
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
   /// Steps run in the job that this process is in (AllocationClient).
-  const bool is_within_ = !connection_field(options_.connection, "within").empty();
+  const bool is_in_allocation_ = !connection_field(options_.connection, "within").empty();
   const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
   Client& client_ = *owned_client_;
   Removals removals_;
   AgentReports reports_;
-  std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
+  std::map<std::string, RunState> runs_;  ///< Keyed by run; there is one, except in tests.
   /// Names of jobs of steps with nodes that dead drivers have left, keyed by run. Read once,
   /// because thousands of attempts may be discarded.
   std::map<std::string, std::set<std::string>> left_gangs_;

@@ -55,7 +55,7 @@ void write_record(const fs::path& file, const std::string& digest, const std::st
 fs::path squashfs_folder() { return cache_folder() / "squashfs"; }
 
 fs::path squashfs_file(const std::string& identity) {
-  // To be counted up when files are made in another way, so that older ones are not used.
+  // Must be counted up when files are made in another way, so that older ones are not used.
   constexpr const char* format = "1";
   constexpr std::size_t identity_length = 32;
   return squashfs_folder() /

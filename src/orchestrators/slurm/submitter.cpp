@@ -151,7 +151,7 @@ async::Task<SubmittedJob> Submitter::submit(Submission submission) {
   co_return SubmittedJob{batch->id + task->second, batch->name};
 }
 
-/// Waits while more jobs come, and closes the batch.
+/// Waits while more jobs come and for a slot for sbatch, and closes the batch.
 async::Task<> Submitter::gather(Batch& batch) {
   const auto& options = batch.members.front()->options;
   const auto is_open = [&] {
@@ -163,12 +163,13 @@ async::Task<> Submitter::gather(Batch& batch) {
     known = batch.members.size();
     co_await async::sleep(time_to_gather);
   }
-  co_await free_.acquire(0);
+  constexpr std::size_t same_rank = 0;
+  co_await sending_slots_.acquire(same_rank);
   if (is_open()) open_.erase(options);
 }
 
 async::Task<> Submitter::send(Batch& batch) {
-  const async::Permit permit(free_);
+  const async::Permit permit(sending_slots_);
   auto members = batch.members;
   std::erase_if(members, [](const auto* member) { return member->is_stopped(); });
   if (members.empty()) co_return;

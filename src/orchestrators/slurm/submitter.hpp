@@ -52,7 +52,7 @@ std::filesystem::path slurm_output(const JobPaths& paths);
 
 class Submitter {
  public:
-  /// @param folder of the run's jobs
+  /// @param folder the folder of the run's jobs
   /// @param agent the agent's program, on the nodes
   /// @param patience how long a submission may fail before `on_delay` is called
   Submitter(Client& client, std::filesystem::path folder, std::filesystem::path agent,
@@ -65,7 +65,7 @@ class Submitter {
   async::Task<SubmittedJob> submit(Submission submission);
 
  private:
-  /// Jobs that one sbatch submits. The callers that wait for it share it.
+  /// Jobs that one sbatch submits. The submit() calls of these jobs share the batch.
   struct Batch;
 
   async::Task<> gather(Batch& batch);
@@ -79,9 +79,9 @@ class Submitter {
   Client& client_;
   std::filesystem::path folder_, agent_;
   const std::size_t max_array_tasks_;  ///< By the cluster's limits.
-  std::size_t max_tasks_;              ///< Less, while the user may not submit so many.
+  std::size_t max_tasks_;  ///< Fewer than `max_array_tasks_` after the user's limit was exceeded.
   std::chrono::milliseconds patience_;
-  async::Semaphore free_{max_sending};
+  async::Semaphore sending_slots_{max_sending};
   /// The batches that still accept jobs, keyed by the jobs' options.
   std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;
 };

@@ -6,7 +6,7 @@ namespace pipeline::orchestrators::slurm {
 namespace {
 
 /// The image's devices are left out: a user without root cannot make them, and the runtime has its
-/// own. See apptainer-exec(1), ch-run(1).
+/// own. See apptainer-exec(1), ch-run(1). Exit code 3 is no_runtime_code.
 constexpr const char* unpacking = R"sh(folder=$PWD
 mkdir -p pipe tmp
 unsquashfs -no-progress -quiet -excludes -d root "$image" 'dev/*' >/dev/null || exit 1

@@ -163,31 +163,31 @@ void GroupUsage::sample_cpu() {
   last_.system = microseconds(sum) - *last_.user;
 }
 
-void GroupUsage::note_memory(const char* file) {
+void GroupUsage::raise_peak(const char* memory_file) {
   if (folders_.memory.empty()) return;
-  if (const auto held = number_in(folders_.memory / file); held && *held > sampled_peak_)
+  if (const auto held = number_in(folders_.memory / memory_file); held && *held > sampled_peak_)
     sampled_peak_ =
         std::max(sampled_peak_, core::saturating_subtract(*held, cached_bytes(folders_)));
 }
 
-void GroupUsage::note(const char* memory_file) {
+void GroupUsage::update(const char* memory_file) {
   sample_cpu();
   if (!folders_.blocks.empty()) read_blocks(folders_, last_);
-  note_memory(memory_file);
+  raise_peak(memory_file);
   if (folders_.memory.empty()) return;
   const auto kills = read_counter(
       folders_.memory / (folders_.unified ? "memory.events" : "memory.oom_control"), "oom_kill");
   if (kills.value_or(0) > 0) last_.memory_kills = kills;
 }
 
-void GroupUsage::sample() { note(memory_in_use(folders_)); }
+void GroupUsage::sample() { update(memory_in_use(folders_)); }
 
 core::Usage GroupUsage::read() {
   // With version 2, kernels before 5.19 do not have memory.peak.
   const char* peak = folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes";
   const bool has_peak =
       !folders_.memory.empty() && ::access((folders_.memory / peak).c_str(), R_OK) == 0;
-  note(has_peak ? peak : memory_in_use(folders_));
+  update(has_peak ? peak : memory_in_use(folders_));
   if (sampled_peak_ > 0) last_.peak_memory = sampled_peak_;
   return last_;
 }

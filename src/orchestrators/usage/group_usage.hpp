@@ -51,11 +51,12 @@ class GroupUsage {
   core::Usage read();
 
  private:
-  void note(const char* memory_file);
-  void note_memory(const char* file);
+  /// Reads the usage until now into `last_`. @param memory_file has the memory in use, or its peak
+  void update(const char* memory_file);
+  void raise_peak(const char* memory_file);
   GroupFolders folders_;
   core::Descriptor cpu_, cpu_user_, cpu_system_;  ///< The latter two exist only with version 1.
-  core::Usage last_;
+  core::Usage last_;                              ///< The peak of memory is set by read().
   std::uint64_t sampled_peak_ = 0;
 };
 

@@ -15,12 +15,13 @@ namespace {
 /// Maximum size in bytes of a program's arguments and variables together (execve(2)).
 constexpr std::size_t max_variables_size = 6 << 20;
 
-std::string beginning_of(const std::filesystem::path& file, std::size_t enough) {
+/// Returns the file's text; of a file with more bytes than `limit`, a beginning of about that size.
+std::string beginning_of(const std::filesystem::path& file, std::size_t limit) {
   std::string text;
   const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   char buffer[4096];
   for (ssize_t count;
-       opened && text.size() < enough && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
+       opened && text.size() < limit && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(count));
   return text;
 }

@@ -11,11 +11,12 @@
 
 namespace pipeline::orchestrators::usage {
 
-/// Created before an attempt's process starts, and queried when SIGKILL has ended the process
-/// without a known cause. The kernel counts the kills of many processes, so each kill is attributed
-/// to one attempt only. An attempt that knows of its kill from elsewhere calls take(), too, so that
-/// no other attempt does. A loaded Docker Engine misses kills, because its shim drops the event
-/// once the control group is gone; `State.OOMKilled` then stays false.
+/// The kernel's kills since the creation of this object. An attempt creates the object before its
+/// process starts, and calls take() when SIGKILL has ended the process without a known cause. The
+/// kernel counts the kills of many processes, so each kill is attributed to one attempt only. An
+/// attempt that knows of its kill from elsewhere calls take(), too, so that no other attempt takes
+/// the kill. A loaded Docker Engine misses kills, because its shim drops the event once the control
+/// group is gone; `State.OOMKilled` then stays false.
 class MemoryKills {
  public:
   /// The last of the kernel's counts that an attempt of this process has taken. Tests pass their

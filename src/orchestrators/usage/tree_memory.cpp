@@ -29,7 +29,7 @@ constexpr std::chrono::seconds quiet_pause{2};
 constexpr int max_doublings = 8;
 /// Delay of a reading while the tree changes. The first worker is often seen before the others
 /// start, and reading its shares alone would delay the reading that includes them.
-constexpr std::chrono::milliseconds patience_with_changes{200};
+constexpr std::chrono::milliseconds delay_after_change{200};
 constexpr std::size_t largest_tree = 4096, full_text_size = 1 << 16;
 
 /// Returns nothing if the file cannot be opened: the process has ended, or belongs to another user.
@@ -76,8 +76,8 @@ bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tre
 
 /// Returns the number of bytes in the line with `word`, such as `Pss_Anon:  12 kB`; nothing if
 /// there is no such line.
-std::optional<std::uint64_t> kibibytes_at(const std::optional<std::string>& text,
-                                          std::string_view word) {
+std::optional<std::uint64_t> bytes_at(const std::optional<std::string>& text,
+                                      std::string_view word) {
   const auto line = text ? text->find(word) : std::string::npos;
   if (line == std::string::npos) return std::nullopt;
   const auto digits = text->find_first_not_of(" \t", line + word.size());
@@ -115,14 +115,14 @@ ProcessMemory resident_memory_of(pid_t process, const fs::path& proc) {
   return {.data = core::saturating_subtract(pages[1], pages[2]) * page, .mapped = pages[2] * page};
 }
 
-ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
+ProcessMemory proportional_memory_of(pid_t process, const fs::path& proc) {
   const auto folder = proc / std::to_string(process);
   const auto text = opened_text(folder / "smaps_rollup");
-  const auto data = kibibytes_at(text, "\nPss_Anon:"), shared = kibibytes_at(text, "\nPss_Shmem:");
+  const auto data = bytes_at(text, "\nPss_Anon:"), shared = bytes_at(text, "\nPss_Shmem:");
   if (!data || !shared) return resident_memory_of(process, proc);
   // From the same text as the shares, because the process can grow between two readings.
-  const auto held = kibibytes_at(text, "\nAnonymous:");
-  const auto files = kibibytes_at(opened_text(folder / "status"), "\nRssFile:");
+  const auto held = bytes_at(text, "\nAnonymous:");
+  const auto files = bytes_at(opened_text(folder / "status"), "\nRssFile:");
   return {.data = *data,
           .data_in_common = core::saturating_subtract(held.value_or(0), *data),
           .shared = *shared,
@@ -133,7 +133,7 @@ void TreeMemory::read_shares(std::vector<pid_t> tree) {
   const auto start = cpu_time_of_thread();
   ProcessMemory all;
   for (const auto process : tree) {
-    const auto one = shared_out_memory_of(process, proc_);
+    const auto one = proportional_memory_of(process, proc_);
     all.data += one.data;
     all.data_in_common += one.data_in_common;
     all.shared += one.shared;
@@ -163,9 +163,9 @@ std::chrono::nanoseconds TreeMemory::sample() {
     }
   const auto cost = cpu_time_of_thread() - start;
   const bool has_changed = tree != std::exchange(last_, tree);
-  if (resident <= peak_) return cost;  // The tree uses no more than that; some pages count twice.
-  const auto patience = has_changed ? patience_with_changes : std::chrono::milliseconds(0);
-  if (std::chrono::steady_clock::now() >= next_shares_ + patience)
+  if (resident <= peak_) return cost;  // Some pages count twice, so the tree uses even less.
+  const auto delay = has_changed ? delay_after_change : std::chrono::milliseconds(0);
+  if (std::chrono::steady_clock::now() >= next_shares_ + delay)
     read_shares(std::move(tree));
   else if (!known_.empty())
     peak_ = std::max(peak_, core::saturating_subtract(known_data, in_common_) + beside_data_);

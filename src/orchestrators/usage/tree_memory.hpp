@@ -32,7 +32,7 @@ ProcessMemory resident_memory_of(pid_t process, const std::filesystem::path& pro
 /// counts as an Nth (PSS). So the sum over a tree counts the pages of forked workers once. Slow,
 /// because the kernel visits each page. Returns resident_memory_of() where the kernel does not show
 /// the shares to this user.
-ProcessMemory shared_out_memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
+ProcessMemory proportional_memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
 
 /// The peak of the memory that a tree of processes used together. Mapped files count only for the
 /// process that has mapped the most, because the shares of their pages depend on the machine's

@@ -94,6 +94,17 @@ TEST_F(Local, file_of_the_code_that_is_not_executable_is_reported) {
   EXPECT_THAT(result.failure->hints, Contains(HasSubstr("chmod +x")));
 }
 
+TEST_F(Local, folder_of_the_code_cannot_be_executed_whatever_its_permissions) {
+  AttemptBuilder step(program({"./train"}));
+  step.code("train/__main__.py", "print(1)\n");
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::not_started);
+  EXPECT_THAT(result.failure->message, HasSubstr("it is a folder"));
+  EXPECT_THAT(result.failure->hints, testing::Not(Contains(HasSubstr("chmod"))));
+  EXPECT_THAT(result.failure->hints, Contains(HasSubstr("[python, ./train]")));
+}
+
 TEST_F(Local, file_of_the_code_without_its_folder_is_reported) {
   AttemptBuilder step(program({"train.sh"}));
   step.code("train.sh", "echo\n");
@@ -206,7 +217,7 @@ TEST_F(Local, killed_driver_leaves_no_daemon) {
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
 }
 
-TEST_F(Local, step_that_kills_its_guardian_fails_and_the_next_one_runs) {
+TEST_F(Local, step_that_kills_its_reaper_fails_and_the_next_one_runs) {
   AttemptBuilder step(shell("kill -9 $PPID; sleep 1000"));
   const auto result = run(step);
   ASSERT_TRUE(result.failure);

@@ -26,7 +26,7 @@ class SandboxesOfSteps : public testing::Test {
     ShortFolders short_folders;
     const auto attempt = step.attempt();
     const Workspace workspace(attempt, short_folders);
-    return sandboxes.of(attempt, workspace, programs, process);
+    return sandboxes.sandbox_of(attempt, workspace, programs, process);
   }
 
   core::TemporaryFolder root, home, other_home, state;

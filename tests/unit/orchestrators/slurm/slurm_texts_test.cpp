@@ -96,14 +96,15 @@ TEST(SlurmTexts, lost_answers_differ_from_refusals) {
 }
 
 TEST(SlurmTexts, wrong_options_differ_from_a_cluster_that_is_full_or_down) {
-  EXPECT_TRUE(is_wrong_word("allocation failure: Invalid feature specification"));
-  EXPECT_TRUE(is_wrong_word("allocation failure: Requested reservation is invalid"));
+  EXPECT_TRUE(is_permanent_refusal("allocation failure: Invalid feature specification"));
+  EXPECT_TRUE(is_permanent_refusal("allocation failure: Requested reservation is invalid"));
   EXPECT_TRUE(
-      is_wrong_word("sbatch: error: Batch job submission failed: Invalid account or "
-                    "account/partition combination specified"));
-  EXPECT_FALSE(is_wrong_word("allocation failure: Requested node configuration is not available"));
-  EXPECT_FALSE(is_wrong_word("Unable to contact slurm controller (connect failure)"));
-  EXPECT_FALSE(is_wrong_word(""));
+      is_permanent_refusal("sbatch: error: Batch job submission failed: Invalid account or "
+                           "account/partition combination specified"));
+  EXPECT_FALSE(
+      is_permanent_refusal("allocation failure: Requested node configuration is not available"));
+  EXPECT_FALSE(is_permanent_refusal("Unable to contact slurm controller (connect failure)"));
+  EXPECT_FALSE(is_permanent_refusal(""));
 }
 
 TEST(SlurmTexts, a_wrong_account_or_qos_is_explained_by_those_that_the_user_has) {
@@ -397,10 +398,10 @@ TEST(SlurmTexts, conditions_that_slurm_does_not_know_are_named) {
   ResourceSettings resources;
   resources.gpu_count = 1;
   resources.gpu_class = "A100";
-  EXPECT_TRUE(unknown_conditions(resources).empty());
+  EXPECT_TRUE(ignored_conditions(resources).empty());
   resources.gpu_memory = Bytes{40} << 30;
   resources.placement_constraints = {"attribute:rack == a1"};
-  const auto notices = unknown_conditions(resources);
+  const auto notices = ignored_conditions(resources);
   ASSERT_EQ(notices.size(), 2U);
   EXPECT_EQ(notices[0],
             "`resources.gpu_memory` has no effect on Slurm: `gpu_class` and `slurm.constraint` "

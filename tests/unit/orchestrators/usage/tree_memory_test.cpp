@@ -226,9 +226,9 @@ TEST(TreeMemory, where_the_kernel_has_no_shares_all_pages_count) {
   core::make_folders(proc.path() / "7");
   core::write_file_atomically(proc.path() / "7/statm", "1000 250 30 1 0 20 0\n");
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  EXPECT_EQ(shared_out_memory_of(7, proc.path()),
+  EXPECT_EQ(proportional_memory_of(7, proc.path()),
             (ProcessMemory{.data = 220 * page, .mapped = 30 * page}));
-  EXPECT_EQ(shared_out_memory_of(8, proc.path()), ProcessMemory());
+  EXPECT_EQ(proportional_memory_of(8, proc.path()), ProcessMemory());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// @file
-/// Finds the processes of a running step in /proc, so that a shell can be opened beside them.
+/// Finds the processes of a running step in /proc, and what a shell beside these processes needs.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-#include "orchestrators/local/beside.hpp"
+#include "orchestrators/local/running_processes.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,15 +38,15 @@ std::vector<pid_t> processes_of(const RunningProcess& wanted, const fs::path& pr
 }
 
 std::optional<pid_t> first_process_of(const RunningProcess& wanted, const fs::path& proc) {
-  auto tops = processes_of(wanted, proc);
-  std::ranges::sort(tops);  // A shell that was opened beside the step has a higher number.
-  for (const auto pid : std::vector(tops)) {
-    const auto below = usage::process_tree(pid, proc);
-    std::erase_if(tops, [&](pid_t other) {
-      return other != pid && std::ranges::find(below, other) != below.end();
+  auto roots = processes_of(wanted, proc);
+  std::ranges::sort(roots);  // A shell that was opened beside the step has a higher number.
+  for (const auto pid : std::vector(roots)) {
+    const auto tree = usage::process_tree(pid, proc);
+    std::erase_if(roots, [&](pid_t other) {
+      return other != pid && std::ranges::find(tree, other) != tree.end();
     });
   }
-  return tops.empty() ? std::nullopt : std::optional(tops.front());
+  return roots.empty() ? std::nullopt : std::optional(roots.front());
 }
 
 std::vector<core::Descriptor> limit_groups_of(pid_t process, const fs::path& proc,
