@@ -209,14 +209,14 @@ class KubernetesResources(TypedDict, total=False):
 
 class KubernetesTopology(TypedDict, total=False):
     preferred: str
-    """The same, but other nodes will do if there are none."""
+    """The step's pods get nodes that have the same value of this label, or other nodes if there are none."""
     required: str
     """The step waits until its pods fit on nodes that have the same value of this label."""
 
 
 class KubernetesSettings(TypedDict, total=False):
     active_deadline_seconds: Union[int, str]
-    """When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` is gone by then."""
+    """Time after which the cluster ends the Job, for a step whose `pipe` is gone. Default: 5 minutes more than `timeout`."""
     additional_pod_spec_args: Mapping[str, Any]
     """Further members of the pod's spec, merged into it: `{dnsPolicy: Default}`."""
     affinity: Mapping[str, Any]
@@ -269,7 +269,7 @@ class KubernetesSettings(TypedDict, total=False):
     """Nodes near one another for the pods of a step with `queue_name`, by a label of Kueue's topology: `{required: LABEL}` or
     `{preferred: LABEL}`."""
     ttl_seconds_after_finished: Union[int, str]
-    """When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."""
+    """Time after which the cluster removes an ended Job that `pipe` has not removed. Default: 86400, a day."""
     volume_mounts: Sequence[Mapping[str, Any]]
     """Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`."""
     volumes: Sequence[Union[str, Mapping[str, Any]]]

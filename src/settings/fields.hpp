@@ -1,7 +1,7 @@
 /// @file
 /// A table for each settings struct: each key with its member, its permitted values and its
-/// description. Decoding, merging, JSON and the JSON Schema are visitors of the table, so a new
-/// setting is one line here and one member in <pipeline/settings.hpp>.
+/// description. Decoding, merging, JSON and the JSON Schema are visitors of the table:
+/// they know a new setting by its line here and its member in <pipeline/settings.hpp>.
 #pragma once
 
 #include <array>
@@ -234,8 +234,11 @@ void fields(Visitor&& visit, const KubernetesTopology*) {
   visit(Field{"required", &S::required,
               "The step waits until its pods fit on nodes that have the same value of this label.",
               &formats::kubernetes_key});
-  visit(Field{"preferred", &S::preferred, "The same, but other nodes will do if there are none.",
-              &formats::kubernetes_key});
+  visit(Field{
+      "preferred", &S::preferred,
+      "The step's pods get nodes that have the same value of this label, or other nodes if there "
+      "are none.",
+      &formats::kubernetes_key});
 }
 
 template <class Visitor>
@@ -312,11 +315,14 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "Default: false."});
   visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
               "Time in which the step's pod has to start; else the step fails. Default: 10m."});
-  visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
-              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` "
-              "is gone by then."});
-  visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
-              "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
+  visit(Field{
+      "active_deadline_seconds", &S::active_deadline_seconds,
+      "Time after which the cluster ends the Job, for a step whose `pipe` is gone. Default: 5 "
+      "minutes more than `timeout`."});
+  visit(Field{
+      "ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
+      "Time after which the cluster removes an ended Job that `pipe` has not removed. Default: "
+      "86400, a day."});
   object("additional_pod_spec_args", &S::additional_pod_spec_args,
          "Further members of the pod's spec, merged into it: `{dnsPolicy: Default}`.",
          shapes::pod_spec);
