@@ -31,8 +31,7 @@ class ParameterOptions {
   void apply(FileScope& scope);
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);
-  /// Reports each option that names no parameter.
-  /// @param steps the steps, whose matrices have been read
+  /// Reports each option that names no parameter. The matrices of the steps must have been read.
   void report_unknown(const Defaults& defaults, const std::vector<ReadStep>& steps);
 
  private:

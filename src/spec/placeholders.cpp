@@ -206,7 +206,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
                        source.span,
                        {"with `${params.X}`, an input is data from outside of the pipeline: "
                         "`./data/${params.X}`"});
-    else if (auto data = read_data(input.name, source, root_, diagnostics_))
+    else if (auto data = read_data(input.name, source, folder_, diagnostics_))
       input.data = std::move(*data);
   }
 }

@@ -30,10 +30,8 @@ bool is_service_name(std::string_view text) {
 
 std::string nearest_service_name(std::string_view text) {
   std::string name;
-  for (const char c : text.substr(0, max_label)) {
-    const char lower = core::is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-    name += is_label_character(lower) ? lower : '-';
-  }
+  for (const char c : core::lower(text.substr(0, max_label)))
+    name += is_label_character(c) ? c : '-';
   return name;
 }
 
