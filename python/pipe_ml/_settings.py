@@ -363,12 +363,12 @@ class StepSettings(TypedDict, total=False):
     """Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore
     and .gitignore leave. Default: the files that the command and PYTHONPATH name, and what those import or source."""
     description: str
-    """What the step is for."""
+    """The purpose of the step."""
     environment: Union[Mapping[str, Union[str, float, bool, None]], Sequence[str]]
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""
     max_parallel: int
-    """Of a step with a matrix: how many of its instances run at the same time."""
+    """Maximum number of instances that run at the same time, in a step with a matrix."""
     nodes: Union[int, str, Mapping[str, Any]]
     """Makes the step several processes, which start together, fail together and give one result: `2`, or `{count: 2, processes:
     gpus}`. Each finds the others by the variables of torchrun, JAX and TensorFlow, such as RANK and MASTER_ADDR.
@@ -384,9 +384,9 @@ class StepSettings(TypedDict, total=False):
     retry: Retry
     """Repetition of failed attempts."""
     run_on: str
-    """Which end of the steps before it the step runs after: all have succeeded (the default), one of them has failed, or however
-    they ended. With `failure` and `always`, a step without `after` comes after all others, and is not reused unless it says
-    `cache: true`."""
+    """How the steps before this one have to end for it to run: all have succeeded (the default), at least one has failed, or in
+    any way. With `failure` and `always`, a step without `after` comes after all others, and is not reused unless it says `cache:
+    true`."""
     secrets: Sequence[Union[str, Mapping[str, Any]]]
     """Variables from the caller's environment or a file that are masked in logs and not stored by pipe; users with access to the
     engine or the cluster can read them while the container or the Job exists."""
@@ -406,7 +406,7 @@ class StepSettings(TypedDict, total=False):
     """Units of named limits that the step holds while it runs, `{license: 1}`. A profile sets how many this machine has for all
     runs: `limits: {license: 2}`."""
     version: Union[str, float]
-    """A text that enters the step's key: change it when what the step reads by other ways than its inputs (volumes, claims, a
+    """A text in the step's key: change it when data that the step reads in other ways than as inputs (volumes, claims, a
     database) has changed."""
     wait: str
     """A question to a person, `Deploy ${params.model}?`: the step begins once `pipe answer RUN STEP yes` was said, and fails
@@ -424,12 +424,12 @@ class PipelineSettings(TypedDict, total=False):
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""
     execution_mode: str
-    """What happens to other steps when one has failed. Default: continue_on_failure."""
+    """The effect of a failed step on the other steps. Default: continue_on_failure."""
     headline: Sequence[str]
     """The metrics that say how good a run is, as `STEP.METRIC`, at most 8: reports, pages and `pipe metrics` begin with them.
     Default: those of the last steps with metrics."""
     notify: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
-    """Webhooks that are called when a run has ended. One that fails is reported and fails no run."""
+    """Webhooks that are called when a run has ended. A webhook that fails is reported, and does not fail the run."""
     retry: Retry
     """Repetition of failed attempts."""
     secrets: Sequence[Union[str, Mapping[str, Any]]]
