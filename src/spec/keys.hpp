@@ -10,6 +10,7 @@
 
 namespace pipeline::spec {
 
+/// The permitted keys of a pipeline file, and of a step.
 extern const std::vector<std::string> pipeline_keys, step_keys;
 
 /// Returns one of `words`; reports anything else, with a suggestion.

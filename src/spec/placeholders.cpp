@@ -28,7 +28,7 @@ namespace {
 using Parameters = std::map<std::string, Json>;
 
 constexpr std::string_view opening = "${params.";
-constexpr std::size_t max_filled = 1 << 20;
+constexpr std::size_t max_filled = 1 << 20;  // Bytes of a text with its parameters.
 constexpr std::array filled_keys{"settings",   "retry", "timeout",  "cache", "stalled_after",
                                  "publish_to", "wait",  "services", "nodes"};
 
