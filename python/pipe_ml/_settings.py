@@ -24,20 +24,20 @@ class Retry(TypedDict, total=False):
     """Prefer other nodes of a cluster, and other GPUs of this machine, than those of the step's failed attempts. Default:
     false."""
     backoff: Union[float, str]
-    """Factor by which the delay grows with each repetition, at least 1. Default: 1."""
+    """Factor by which the delay grows with each retry, at least 1. Default: 1."""
     delay: Union[str, float]
-    """Time before the first repetition, such as `10s`. Default: none."""
+    """Time before the first retry, such as `10s`. Default: none."""
     max_infrastructure_retries: Union[int, str]
     """Additional retries of an attempt after an infrastructure failure: its node was lost, drained or out of disk, a pod of
     higher priority took its place, its engine was restarted or lost. Default: 3 on a cluster and on an engine, else 0."""
     max_retries: Union[int, str]
-    """How often a failed attempt is repeated. Default: 0."""
+    """Maximum number of retries after failed attempts. Default: 0."""
     never: Sequence[str]
-    """Failures that are not repeated, in the form of `on`; they win over `on` and over the retries for infrastructure and
+    """Failures that are not retried, in the form of `on`; they win over `on` and over the retries for infrastructure and
     memory."""
     on: Sequence[str]
-    """Failures that are repeated, all of them unless given: `exit 75`, `signal 9`, a kind (`out_of_memory`, `infrastructure`,
-    `timeout`, `stalled`, `missing_output`, ...), or a text in the output, such as `CUDA error`. Without `max_retries`: once."""
+    """Failures that are retried (default: all): `exit 75`, `signal 9`, a kind (`out_of_memory`, `infrastructure`, `timeout`,
+    `stalled`, `missing_output`, ...), or a text in the output, such as `CUDA error`. Without `max_retries`: once."""
     on_oom: OnOom
     """Retry an attempt that was killed because it had reached `resources.memory`, with more memory, until `max` is reached. These
     retries have no delay and are not among `max_retries`."""
@@ -60,8 +60,8 @@ class BuildOptions(TypedDict, total=False):
     no_cache: Union[bool, str]
     """Ignore the builder's layer cache."""
     pull: Union[bool, str]
-    """Look for a newer parent image before the build, as of `pipe build`; a run whose image exists builds nothing. Default: only
-    when the engine lacks it."""
+    """Look for a newer parent image before each build, also that of `pipe build`; a run whose image exists builds nothing.
+    Default: only when the engine lacks the image."""
     rm: Union[bool, str]
     """Classic builder: remove intermediate containers. Default: true."""
     shm_size: Union[str, int]
@@ -186,7 +186,7 @@ class DockerSettings(TypedDict, total=False):
     run_args: RunArgs
     """Further options of the container, named as in docker's Python SDK."""
     runtime_environment: Mapping[str, Union[str, float, bool]]
-    """Variables of the step's container or process; no part of the image."""
+    """Variables of the step's container or process, but not of the image."""
     skip_build: Union[bool, str]
     """Run `parent_image` as it is; nothing is installed."""
     target_repository: str
@@ -287,8 +287,8 @@ class ResourceSettings(TypedDict, total=False):
     cpu_count: Union[float, str]
     """CPUs that the step may use; fractions allowed."""
     devices: Union[int, str, Sequence[Union[int, str]]]
-    """GPUs as PyTorch Lightning has it: `2` or `'2'` the first two, `-1` all, `[1, 3]` or `'1, 3'` those, or a list of UUIDs and
-    MIG devices."""
+    """GPUs in PyTorch Lightning's notation: `2` or `'2'` the first two, `-1` all, `[1, 3]` or `'1, 3'` those, or a list of UUIDs
+    and MIG devices."""
     gpu_class: str
     """Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`."""
     gpu_count: Union[int, str]
@@ -299,8 +299,8 @@ class ResourceSettings(TypedDict, total=False):
     gpu_memory: Union[str, int]
     """Memory that each GPU has at least, such as `24GiB`."""
     gpus: Union[str, float]
-    """GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, `'device=0,1',capabilities=utility`, a UUID,
-    a MIG device."""
+    """GPUs in the notation of docker's `--gpus` and GitLab Runner: `all`, `2`, `device=0,1`, `'device=0,1',capabilities=utility`,
+    a UUID, a MIG device."""
     instance_type: str
     """Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`; GPUs, memory and CPUs are checked against it."""
     memory: Union[str, int]
@@ -309,7 +309,7 @@ class ResourceSettings(TypedDict, total=False):
     """Conditions that the host has to satisfy, in Amazon ECS's language: `attribute:ecs.instance-type == g5.xlarge`, or a map
     `{type: memberOf, expression: ...}`."""
     preflight: Union[str, bool]
-    """Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."""
+    """Run nvidia-smi before the command of a step with GPUs, and fail the step if nvidia-smi fails. Default: on."""
     shm_size: Union[str, int]
     """Size of /dev/shm, such as `1GiB`."""
 
@@ -325,9 +325,9 @@ class SlurmSettings(TypedDict, total=False):
     """Further options of sbatch, such as `--exclusive` or `--licenses=matlab:1`, of those that `pipe` leaves to you
     (docs/slurm.md)."""
     nice: Union[str, float]
-    """By how much the job's priority is lowered; few users may give a number below 0."""
+    """Amount by which the job's priority is lowered; few users may give a number below 0."""
     partition: str
-    """Partition of the job; of several, separated by commas, the first that can start it. Default: the profile's, else the
+    """Partition of the job, or several, separated by commas: the first that can start the job. Default: the profile's, else the
     cluster's."""
     qos: str
     """Quality of service of the job."""
@@ -344,7 +344,7 @@ class Settings(TypedDict, total=False):
     kubernetes: KubernetesSettings
     """The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."""
     resources: ResourceSettings
-    """Requirements of the step on its machine."""
+    """The step's requirements of its machine."""
     slurm: SlurmSettings
     """The step's job of Slurm, with the words of sbatch."""
 
@@ -382,7 +382,7 @@ class StepSettings(TypedDict, total=False):
     """Folder that receives copies of the outputs when the step has succeeded or is reused: `./results/${params.sample}`. What was
     there is replaced at once."""
     retry: Retry
-    """Repetition of failed attempts."""
+    """Retries of failed attempts."""
     run_on: str
     """How the steps before this one have to end for it to run: all have succeeded (the default), at least one has failed, or in
     any way. With `failure` and `always`, a step without `after` comes after all others, and is not reused unless it says `cache:
@@ -431,7 +431,7 @@ class PipelineSettings(TypedDict, total=False):
     notify: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
     """Webhooks that are called when a run has ended. A webhook that fails is reported, and does not fail the run."""
     retry: Retry
-    """Repetition of failed attempts."""
+    """Retries of failed attempts."""
     secrets: Sequence[Union[str, Mapping[str, Any]]]
     """Variables from the caller's environment or a file that are masked in logs and not stored by pipe; users with access to the
     engine or the cluster can read them while the container or the Job exists."""

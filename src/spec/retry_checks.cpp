@@ -58,7 +58,7 @@ void check_retry(const RetrySettings& retry, const core::Value& written,
   const auto& never = retry.never.items();
   if (const auto* on = written.find("on"); on && retry.max_retries == 0U)
     settings::report(diagnostics, "contradiction",
-                     "'on' names failures that are repeated, and `max_retries` is 0", on->span);
+                     "'on' names failures that are retried, and `max_retries` is 0", on->span);
   for (const auto* key : {"on", "never"})
     if (const auto* list = written.find(key))
       for (const auto& item : list->items)

@@ -84,7 +84,7 @@ json common_properties() {
                              "Image, container and resources. The pipeline's are each step's "
                              "default; a step's own values win key by key, its lists "
                              "replace, its maps are merged in.")},
-      {"retry", described(settings::retry_schema(), "Repetition of failed attempts.")},
+      {"retry", described(settings::retry_schema(), "Retries of failed attempts.")},
       {"timeout", described(settings::duration_schema(),
                             "Longest time of one attempt; a bare number is seconds.")},
       {"stalled_after",
