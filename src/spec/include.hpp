@@ -17,7 +17,8 @@
 
 namespace pipeline::spec {
 
-/// The numbers of the included files that have a step of this name in the pipeline, ascending.
+/// For each name of a step in the pipeline, the numbers of the included files that have such a
+/// step, ascending.
 using StepFiles = std::map<std::string, std::vector<unsigned>, std::less<>>;
 
 /// A file of a pipeline: the pipeline's own, or an included one.
@@ -54,7 +55,8 @@ class Files {
   const std::vector<FileScope*>& in_order() const { return order_; }
   /// The texts by Span::file.
   const std::vector<std::string_view>& texts() const { return texts_; }
-  /// Returns the absolute paths of the included files: that with Span::file N has the index N - 1.
+  /// Returns the absolute paths of the included files: the one with Span::file N has the index N
+  /// - 1.
   std::vector<std::filesystem::path> included() const;
   /// Returns true if every file that is named could be read.
   bool are_complete() const { return read_ == named_; }

@@ -15,8 +15,9 @@
 
 namespace pipeline::spec {
 
-/// Call the functions in the order of their declarations: the first apply() for each file, an
-/// including file before the files that it includes.
+/// Sets the parameters of files and steps to the values of options. Call the functions in the order
+/// of their declarations: the first apply() for each file, an including file before the files that
+/// it includes.
 class ParameterOptions {
  public:
   /// Keeps a reference to the diagnostics.

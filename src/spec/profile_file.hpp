@@ -16,6 +16,7 @@
 
 namespace pipeline::spec {
 
+/// A profile; `settings` and `connection` hold only the keys that it sets.
 struct Profile {
   std::filesystem::path file;  ///< The file that declares the profile.
   std::string description;
@@ -46,8 +47,8 @@ Profiles parse_profiles(std::string_view text, const std::filesystem::path& file
 /// $PIPE_PROFILES, else `pipe/profiles.yaml` in $XDG_CONFIG_HOME or ~/.config.
 std::vector<std::filesystem::path> profile_files(const std::filesystem::path& pipeline_folder);
 
-/// Reads the profiles of all these files. If two have the same name, the user's own is used, not
-/// the one beside the pipeline. Throws InputError.
+/// Reads the profiles of all profile_files(). If two have the same name, the user's own is used,
+/// not the one beside the pipeline. Throws InputError with the errors of a file.
 Profiles find_profiles(const std::filesystem::path& pipeline_folder);
 /// Returns the profile of this name. Throws InputError for an unknown name, with a similar one.
 Profile find_profile(const std::string& name, const std::filesystem::path& pipeline_folder);

@@ -20,8 +20,8 @@ namespace pipeline::spec {
 /// The keys of both pipelines and steps; the pipeline's values are each step's defaults.
 struct Defaults {
   std::map<std::string, Json> parameters;
-  std::set<std::string>
-      taken_parameters;  ///< In a step: the pipeline's parameters that it names under `parameters`.
+  /// The pipeline's parameters that a step names under `parameters`.
+  std::set<std::string> taken_parameters;
   std::optional<std::vector<std::string>> shell;  ///< See Command::interpreter.
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
@@ -44,8 +44,8 @@ struct Defaults {
 struct FileScope;
 class StepReader;
 
-/// A step with the source positions that later checks report. The core::Values that it points to
-/// are parts of the document. The spec is an element of the list that becomes the pipeline's, so
+/// A step with the source positions that later checks report. Its pointers to core::Value refer to
+/// parts of the document. The spec is an element of the list that becomes the pipeline's, so
 /// that a large pipeline is in memory once.
 struct ReadStep {
   StepSpec& spec;

@@ -24,8 +24,8 @@ class ScalarPlaces {
 
  private:
   std::vector<std::string_view> sources_;
-  std::map<unsigned, std::vector<std::string_view>>
-      lines_;  ///< Lines by Span::file, once find() has needed them.
+  /// Lines of the texts by Span::file, once find() has needed them.
+  std::map<unsigned, std::vector<std::string_view>> lines_;
 };
 
 }  // namespace pipeline::spec

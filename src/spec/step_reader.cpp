@@ -214,6 +214,7 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   step.key = &key;
   step.body = &body;
   step.scope = &scope_;
+  step.reader = this;
   spec.name = key.scalar;
   spec.line = key.span.line;
   spec.column = key.span.column;
@@ -233,7 +234,6 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   }
   report_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
-  step.reader = this;
   for (const auto& [name, value] : body.members)
     if (is_filled_key(name.scalar) && names_parameters(value))
       step.filled_keys.push_back(name.scalar);
