@@ -49,6 +49,14 @@ const Strings& profile_keys() {
   return keys;
 }
 
+/// Returns true for `requirements` that are the name of a file, or a list that names one.
+bool names_requirements_file(const core::Value& requirements) {
+  return requirements.kind == core::Value::Kind::scalar ||
+         std::ranges::any_of(requirements.items, [](const core::Value& item) {
+           return item.scalar.starts_with("-r ") || item.scalar.starts_with("-c ");
+         });
+}
+
 /// Reports settings that name files of the pipeline's folder, which a profile does not have.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
   const core::Value* docker = settings.find("docker");
@@ -56,7 +64,7 @@ void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostic
   for (const auto& [key, value] : docker->members) {
     const bool is_file = key.scalar == "dockerfile" || key.scalar == "build_context_root" ||
                          key.scalar == "pyproject_path" ||
-                         (key.scalar == "requirements" && value.kind == core::Value::Kind::scalar);
+                         (key.scalar == "requirements" && names_requirements_file(value));
     if (is_file)
       settings::report(
           diagnostics, "bad-profile",
