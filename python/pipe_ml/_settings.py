@@ -368,7 +368,7 @@ class StepSettings(TypedDict, total=False):
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""
     max_parallel: int
-    """Maximum number of instances that run at the same time, in a step with a matrix."""
+    """Maximum number of the step's instances that run at the same time; for a step with a matrix."""
     nodes: Union[int, str, Mapping[str, Any]]
     """Makes the step several processes, which start together, fail together and give one result: `2`, or `{count: 2, processes:
     gpus}`. Each finds the others by the variables of torchrun, JAX and TensorFlow, such as RANK and MASTER_ADDR.
@@ -379,8 +379,8 @@ class StepSettings(TypedDict, total=False):
     """Names under which outputs are published once the step succeeds, by output: `{model: production}`. Other pipelines take them
     as `artifact:production`."""
     publish_to: str
-    """Folder that receives copies of the outputs when the step has succeeded or is reused: `./results/${params.sample}`. What was
-    there is replaced at once."""
+    """Folder that receives copies of the outputs when the step has succeeded or is reused: `./results/${params.sample}`. An
+    earlier file or folder of an output's name is replaced in one move."""
     retry: Retry
     """Retries of failed attempts."""
     run_on: str

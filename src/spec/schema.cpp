@@ -239,10 +239,11 @@ void add_data(json& properties) {
       map_of(artifact_name()),
       "Names under which outputs are published once the step succeeds, by output: `{model: "
       "production}`. Other pipelines take them as `artifact:production`.");
-  properties["publish_to"] = described(
-      text(),
-      "Folder that receives copies of the outputs when the step has succeeded or is reused: "
-      "`./results/${params.sample}`. What was there is replaced at once.");
+  properties["publish_to"] =
+      described(text(),
+                "Folder that receives copies of the outputs when the step has succeeded or is "
+                "reused: `./results/${params.sample}`. An earlier file or folder of an output's "
+                "name is replaced in one move.");
   properties["checkpoint"] = described(
       {{"type", "boolean"}},
       "Whether the step has a folder, `${checkpoint}` and $PIPE_CHECKPOINT, that survives "
@@ -255,7 +256,8 @@ void add_conditions(json& properties) {
   properties["matrix"] = matrix_schema();
   properties["max_parallel"] =
       described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_units}},
-                "Maximum number of instances that run at the same time, in a step with a matrix.");
+                "Maximum number of the step's instances that run at the same time; for a step with "
+                "a matrix.");
   properties["repeat"] = repeat_schema();
   properties["after"] = described(
       list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
