@@ -142,6 +142,7 @@ nlohmann::json nodes_schema() {
     return nlohmann::json{{"type", "integer"}, {"minimum", 1}, {"maximum", max}};
   };
   const nlohmann::json count{{"anyOf", {number(max_nodes), filled}}};
+  const nlohmann::json restarts{{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}};
   nlohmann::json map{
       {"type", "object"},
       {"properties",
@@ -156,7 +157,7 @@ nlohmann::json nodes_schema() {
         {"visible", described({{"enum", {"node", "own"}}},
                               "The GPUs that a process sees: all of its node's, or an equal "
                               "share. Default: node.")},
-        {"restarts", described({{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}},
+        {"restarts", described({{"anyOf", {restarts, filled}}},
                                "How often all processes of an attempt begin again in place after "
                                "one has failed. Default: 0.")}}},
       {"additionalProperties", false}};

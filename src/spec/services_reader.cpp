@@ -258,8 +258,11 @@ json services_schema() {
   };
   const json words{{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
   const json size{{"type", {"string", "integer"}}};
+  const json filled{{"type", "string"}, {"pattern", "^\\$\\{params\\..+\\}$"}};
+  const json port{{"type", "integer"}, {"minimum", 1}, {"maximum", max_port}};
+  const json cpus{{"type", "number"}, {"exclusiveMinimum", 0}};
   json ready = closed(
-      {{"port", described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_port}},
+      {{"port", described({{"anyOf", {port, filled}}},
                           "The service is ready when it accepts connections on this port.")},
        {"http", described({{"type", "string"}, {"pattern", "^/"}},
                           "The service is ready when it answers this path on `port` by HTTP with a "
@@ -271,8 +274,7 @@ json services_schema() {
                              "2m.")}},
       json::array());
   json resources = closed(
-      {{"cpu_count",
-        described({{"type", "number"}, {"exclusiveMinimum", 0}}, "CPUs that the service may use.")},
+      {{"cpu_count", described({{"anyOf", {cpus, filled}}}, "CPUs that the service may use.")},
        {"memory", described(size, "Hard limit of the service's memory, `2GiB`.")},
        {"shm_size", described(size, "Size of the service's /dev/shm.")}},
       json::array());
