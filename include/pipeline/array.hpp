@@ -84,6 +84,7 @@ class Array {
     return static_cast<T*>(memory_.data());
   }
   const T& operator[](std::size_t i) const { return data()[i]; }
+  /// For speed, does not check what data() checks: a write to a mapped file ends the process.
   T& operator[](std::size_t i) { return static_cast<T*>(memory_.data())[i]; }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }

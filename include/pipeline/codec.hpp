@@ -157,16 +157,14 @@ struct Codec<Array<T>> {
 
 template <>
 struct Codec<File> {
-  static void save(const File& value, const std::string& to) {
-    detail::put_file(value.path, to, false);
-  }
+  static void save(const File& value, const std::string& to) { detail::put_file(value.path, to); }
   static File load(const std::string& from) { return {from}; }
 };
 
 template <>
 struct Codec<Folder> {
   static void save(const Folder& value, const std::string& to) {
-    detail::put_file(value.path, to, true);
+    detail::put_folder(value.path, to);
   }
   static Folder load(const std::string& from) { return {from}; }
 };

@@ -77,7 +77,7 @@ class StepContext {
   unsigned rank() const { return rank_; }
   unsigned world_size() const { return world_size_; }  ///< Number of all these processes.
   unsigned local_rank() const { return local_rank_; }  ///< Number of this process on its node.
-  unsigned node_rank() const { return node_rank_; }
+  unsigned node_rank() const { return node_rank_; }    ///< Number of this process's node.
   /// Addresses of all nodes, in the order of node_rank(); empty for a step without nodes.
   const std::vector<std::string>& addresses() const { return addresses_; }
   /// A port that is free at the first address, for rank 0 to listen on.

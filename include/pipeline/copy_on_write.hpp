@@ -8,7 +8,8 @@
 
 namespace pipeline {
 
-/// A value whose copies share it until one of them is changed. Changed copies belong to one thread.
+/// A value whose copies share it until one of them is changed. Only one thread may use a copy while
+/// it is changed; other threads may use the other copies.
 template <class T>
 class CopyOnWrite {
  public:
@@ -28,7 +29,7 @@ class CopyOnWrite {
     static const T value{};
     return value;
   }
-  SharedList<T> value_;  ///< Empty: the default value. Otherwise one.
+  SharedList<T> value_;  ///< At most one value; none: the default value.
 };
 
 }  // namespace pipeline

@@ -41,7 +41,7 @@ enum class FailureKind {
   missing_output,  ///< The step succeeded and did not write an output.
   bad_output,      ///< An output cannot be kept, such as a socket.
   not_started,     ///< The command could not be executed.
-  cancelled,       ///< By Ctrl-C, `cancel`, or another step's failure under fail_fast.
+  cancelled,       ///< Ended by Ctrl-C, `cancel`, or another step's failure under fail_fast.
   environment,     ///< The machine lacks something, such as disk space or a permission.
   build,           ///< The step's image or virtual environment could not be built.
   infrastructure   ///< The step did not cause the failure: a lost node, a restarted engine.
@@ -77,7 +77,8 @@ struct BuildProgress {
   std::string image, text;
 };
 struct BuildFinished {
-  std::string image, id;
+  std::string image;
+  std::string id;  ///< The image's ID, or the digest of the virtual environment; empty on failure.
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
 };
@@ -101,8 +102,8 @@ struct StepLog {
   std::string line;                   ///< Without its line break; secrets are masked.
   std::optional<unsigned> rank = {};  ///< Rank of the process, in a step with nodes.
 };
-/// The line that a running step rewrites, such as a progress bar, each time with its last state.
-/// The log has the whole output; StepLog has the line once a line end follows it.
+/// The latest state of a line that a running step rewrites, such as a progress bar. The log has the
+/// whole output; a StepLog follows once the step ends the line.
 struct StepProgress {
   std::string step;
   unsigned attempt;
@@ -137,7 +138,7 @@ struct Notice {
 struct StepExpanded {
   std::string step;
   std::size_t instances;
-  std::size_t steps;                   ///< Number of the run's steps, these included.
+  std::size_t steps;                   ///< Number of the run's steps, including the instances.
   std::optional<unsigned> round = {};  ///< The round of a repeated step, from 0.
 };
 struct RunFinished {

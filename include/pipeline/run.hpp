@@ -23,7 +23,7 @@ namespace pipeline {
 
 struct StepSpec;
 
-/// An error of the pipeline or an option, or what the machine lacks.
+/// An error in the pipeline or an option, or something that the machine lacks.
 struct Diagnostic {
   std::string code = {};     ///< Stable name of the error, such as `unknown-key`; may be empty.
   std::string message = {};  ///< A single line.
@@ -38,8 +38,8 @@ struct Diagnostic {
 /// `what()` is the text that `pipe run` would print, including hints.
 class RunError : public std::runtime_error {
  public:
-  /// @param exit_code what run_main() would have returned: 2 wrong input, 3 the machine lacks
-  /// something, 4 an image could not be built
+  /// @param exit_code the value that run_main() would have returned: 2 wrong input, 3 the machine
+  /// lacks something, 4 an image could not be built
   RunError(const std::string& message, int exit_code, std::vector<Diagnostic> diagnostics = {})
       : runtime_error(message), exit_code_(exit_code), diagnostics_(std::move(diagnostics)) {}
   int exit_code() const { return exit_code_; }
@@ -108,7 +108,8 @@ struct RunOptions {
   /// Same as `--profile`. Empty: `$PIPE_PROFILE`, else the profile `default` if there is one.
   /// Options that are set here override it.
   std::string profile = {};
-  /// Same as `--orchestrator`: `docker`, `local`, `kubernetes` or `slurm`.
+  /// Same as `--orchestrator`: `docker`, `local`, `kubernetes` or `slurm`. A profile's orchestrator
+  /// replaces `docker`, because that is the default here.
   std::string orchestrator = "docker";
   /// Used instead of an orchestrator. Shared, so that the caller can query its own data later.
   std::shared_ptr<Executor> executor = {};

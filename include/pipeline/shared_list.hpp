@@ -19,7 +19,8 @@ namespace pipeline {
 
 /// A list whose copies share its items until one of them is changed, which `[]` and back() of a
 /// list that is not const do. Reads like a vector. Takes a pointer, and one block of memory for all
-/// copies. Changed copies belong to one thread.
+/// copies. Only one thread may use a copy while it is changed; other threads may use the other
+/// copies.
 template <class T>
 class SharedList {
  public:
@@ -95,7 +96,8 @@ class SharedList {
     block_ = ::new (::operator new(sizeof(Block) + room_for(room.items) * sizeof(T))) Block;
   }
 
-  /// Returns the number of items for which a list of this size has room. Most lists have one.
+  /// Returns the number of items for which a list of this size has room. Short lists have no spare
+  /// room, because most lists have one item.
   static std::size_t room_for(std::size_t size) { return size < 3 ? size : std::bit_ceil(size); }
   T* items() const { return block_ ? reinterpret_cast<T*>(block_ + 1) : nullptr; }
   bool is_shared() const { return block_ && block_->owners.load(std::memory_order_acquire) > 1; }

@@ -208,16 +208,16 @@ struct InstanceSpec {
   bool operator==(const InstanceSpec&) const = default;
 };
 
-/// An axis of a matrix whose values another step makes.
+/// An axis of a MatrixSpec: the file lists its values, or another step makes them.
 struct AxisSpec {
   std::string name = {};
-  std::vector<Json> values = {};  ///< The values that the file lists, if any.
-  /// Set if the file lists no values: the list in a JSON output, or the folder whose entries are
-  /// the values.
+  std::vector<Json> values = {};  ///< The listed values; empty if `items` is set.
+  /// The output that has the values: a list in JSON, or a folder, whose entries are the values.
   std::optional<OutputValue> items = {};
 };
 
-/// A matrix with values that another step makes: the run makes the instances after that step.
+/// A matrix in which another step makes the values of at least one axis: the run makes the
+/// instances after that step.
 struct MatrixSpec {
   std::string of = {};  ///< The step that declares the matrix: another step for `matrix: STEP`.
   std::vector<AxisSpec> axes = {};
@@ -302,11 +302,11 @@ struct StepSpec {
   bool checkpoint = false;
   /// Set if each attempt is several processes, on one node or more.
   NodesSpec nodes = {.count = 0};
-  /// Line of the source file, counted from 1; 0: unknown.
+  /// Line of the step's name in its source file, counted from 1; 0: unknown.
   unsigned line = 0;
   /// Column of the step's name in that line, counted from 1; 0: unknown.
   unsigned column = 0;
-  /// The file that has this line: 0 for PipelineSpec::file, n for the n-th of the included files.
+  /// The file that has `line`: 0 for PipelineSpec::file, n for the n-th of the included files.
   unsigned file = 0;
   /// Names under which outputs are published on success, keyed by output.
   RareMap<StringMap> publish = {};

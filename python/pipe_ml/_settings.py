@@ -24,20 +24,20 @@ class Retry(TypedDict, total=False):
     """Prefer other nodes of a cluster, and other GPUs of this machine, than those of the step's failed attempts. Default:
     false."""
     backoff: Union[float, str]
-    """Factor by which the delay grows with each repetition, at least 1. Default: 1."""
+    """Factor by which the delay grows with each retry, at least 1. Default: 1."""
     delay: Union[str, float]
-    """Time before the first repetition, such as `10s`. Default: none."""
+    """Time before the first retry, such as `10s`. Default: none."""
     max_infrastructure_retries: Union[int, str]
     """Additional retries of an attempt after an infrastructure failure: its node was lost, drained or out of disk, a pod of
     higher priority took its place, its engine was restarted or lost. Default: 3 on a cluster and on an engine, else 0."""
     max_retries: Union[int, str]
-    """How often a failed attempt is repeated. Default: 0."""
+    """Maximum number of retries after failed attempts. Default: 0."""
     never: Sequence[str]
-    """Failures that are not repeated, in the form of `on`; they win over `on` and over the retries for infrastructure and
+    """Failures that are not retried, in the form of `on`; they win over `on` and over the retries for infrastructure and
     memory."""
     on: Sequence[str]
-    """Failures that are repeated, all of them unless given: `exit 75`, `signal 9`, a kind (`out_of_memory`, `infrastructure`,
-    `timeout`, `stalled`, `missing_output`, ...), or a text in the output, such as `CUDA error`. Without `max_retries`: once."""
+    """Failures that are retried (default: all): `exit 75`, `signal 9`, a kind (`out_of_memory`, `infrastructure`, `timeout`,
+    `stalled`, `missing_output`, ...), or a text in the output, such as `CUDA error`. Without `max_retries`: once."""
     on_oom: OnOom
     """Retry an attempt that was killed because it had reached `resources.memory`, with more memory, until `max` is reached. These
     retries have no delay and are not among `max_retries`."""
@@ -60,8 +60,8 @@ class BuildOptions(TypedDict, total=False):
     no_cache: Union[bool, str]
     """Ignore the builder's layer cache."""
     pull: Union[bool, str]
-    """Look for a newer parent image before the build, as of `pipe build`; a run whose image exists builds nothing. Default: only
-    when the engine lacks it."""
+    """Look for a newer parent image before each build, also that of `pipe build`; a run whose image exists builds nothing.
+    Default: only when the engine lacks the image."""
     rm: Union[bool, str]
     """Classic builder: remove intermediate containers. Default: true."""
     shm_size: Union[str, int]
@@ -186,7 +186,7 @@ class DockerSettings(TypedDict, total=False):
     run_args: RunArgs
     """Further options of the container, named as in docker's Python SDK."""
     runtime_environment: Mapping[str, Union[str, float, bool]]
-    """Variables of the step's container or process; no part of the image."""
+    """Variables of the step's container or process, but not of the image."""
     skip_build: Union[bool, str]
     """Run `parent_image` as it is; nothing is installed."""
     target_repository: str
@@ -209,14 +209,14 @@ class KubernetesResources(TypedDict, total=False):
 
 class KubernetesTopology(TypedDict, total=False):
     preferred: str
-    """The same, but other nodes will do if there are none."""
+    """The step's pods get nodes that have the same value of this label, or other nodes if there are none."""
     required: str
     """The step waits until its pods fit on nodes that have the same value of this label."""
 
 
 class KubernetesSettings(TypedDict, total=False):
     active_deadline_seconds: Union[int, str]
-    """When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` is gone by then."""
+    """Time after which the cluster ends the Job, for a step whose `pipe` is gone. Default: 5 minutes more than `timeout`."""
     additional_pod_spec_args: Mapping[str, Any]
     """Further members of the pod's spec, merged into it: `{dnsPolicy: Default}`."""
     affinity: Mapping[str, Any]
@@ -269,7 +269,7 @@ class KubernetesSettings(TypedDict, total=False):
     """Nodes near one another for the pods of a step with `queue_name`, by a label of Kueue's topology: `{required: LABEL}` or
     `{preferred: LABEL}`."""
     ttl_seconds_after_finished: Union[int, str]
-    """When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."""
+    """Time after which the cluster removes an ended Job that `pipe` has not removed. Default: 86400, a day."""
     volume_mounts: Sequence[Mapping[str, Any]]
     """Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`."""
     volumes: Sequence[Union[str, Mapping[str, Any]]]
@@ -287,8 +287,8 @@ class ResourceSettings(TypedDict, total=False):
     cpu_count: Union[float, str]
     """CPUs that the step may use; fractions allowed."""
     devices: Union[int, str, Sequence[Union[int, str]]]
-    """GPUs as PyTorch Lightning has it: `2` or `'2'` the first two, `-1` all, `[1, 3]` or `'1, 3'` those, or a list of UUIDs and
-    MIG devices."""
+    """GPUs in PyTorch Lightning's notation: `2` or `'2'` the first two, `-1` all, `[1, 3]` or `'1, 3'` those, or a list of UUIDs
+    and MIG devices."""
     gpu_class: str
     """Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`."""
     gpu_count: Union[int, str]
@@ -299,8 +299,8 @@ class ResourceSettings(TypedDict, total=False):
     gpu_memory: Union[str, int]
     """Memory that each GPU has at least, such as `24GiB`."""
     gpus: Union[str, float]
-    """GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, `'device=0,1',capabilities=utility`, a UUID,
-    a MIG device."""
+    """GPUs in the notation of docker's `--gpus` and GitLab Runner: `all`, `2`, `device=0,1`, `'device=0,1',capabilities=utility`,
+    a UUID, a MIG device."""
     instance_type: str
     """Amazon EC2 instance type that the step is meant for, such as `g5.xlarge`; GPUs, memory and CPUs are checked against it."""
     memory: Union[str, int]
@@ -309,7 +309,7 @@ class ResourceSettings(TypedDict, total=False):
     """Conditions that the host has to satisfy, in Amazon ECS's language: `attribute:ecs.instance-type == g5.xlarge`, or a map
     `{type: memberOf, expression: ...}`."""
     preflight: Union[str, bool]
-    """Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."""
+    """Run nvidia-smi before the command of a step with GPUs, and fail the step if nvidia-smi fails. Default: on."""
     shm_size: Union[str, int]
     """Size of /dev/shm, such as `1GiB`."""
 
@@ -325,9 +325,9 @@ class SlurmSettings(TypedDict, total=False):
     """Further options of sbatch, such as `--exclusive` or `--licenses=matlab:1`, of those that `pipe` leaves to you
     (docs/slurm.md)."""
     nice: Union[str, float]
-    """By how much the job's priority is lowered; few users may give a number below 0."""
+    """Amount by which the job's priority is lowered; few users may give a number below 0."""
     partition: str
-    """Partition of the job; of several, separated by commas, the first that can start it. Default: the profile's, else the
+    """Partition of the job, or several, separated by commas: the first that can start the job. Default: the profile's, else the
     cluster's."""
     qos: str
     """Quality of service of the job."""
@@ -344,7 +344,7 @@ class Settings(TypedDict, total=False):
     kubernetes: KubernetesSettings
     """The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."""
     resources: ResourceSettings
-    """Requirements of the step on its machine."""
+    """The step's requirements of its machine."""
     slurm: SlurmSettings
     """The step's job of Slurm, with the words of sbatch."""
 
@@ -363,12 +363,12 @@ class StepSettings(TypedDict, total=False):
     """Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore
     and .gitignore leave. Default: the files that the command and PYTHONPATH name, and what those import or source."""
     description: str
-    """What the step is for."""
+    """The purpose of the step."""
     environment: Union[Mapping[str, Union[str, float, bool, None]], Sequence[str]]
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""
     max_parallel: int
-    """Of a step with a matrix: how many of its instances run at the same time."""
+    """Maximum number of the step's instances that run at the same time; for a step with a matrix."""
     nodes: Union[int, str, Mapping[str, Any]]
     """Makes the step several processes, which start together, fail together and give one result: `2`, or `{count: 2, processes:
     gpus}`. Each finds the others by the variables of torchrun, JAX and TensorFlow, such as RANK and MASTER_ADDR.
@@ -379,14 +379,14 @@ class StepSettings(TypedDict, total=False):
     """Names under which outputs are published once the step succeeds, by output: `{model: production}`. Other pipelines take them
     as `artifact:production`."""
     publish_to: str
-    """Folder that receives copies of the outputs when the step has succeeded or is reused: `./results/${params.sample}`. What was
-    there is replaced at once."""
+    """Folder that receives copies of the outputs when the step has succeeded or is reused: `./results/${params.sample}`. An
+    earlier file or folder of an output's name is replaced in one move."""
     retry: Retry
-    """Repetition of failed attempts."""
+    """Retries of failed attempts."""
     run_on: str
-    """Which end of the steps before it the step runs after: all have succeeded (the default), one of them has failed, or however
-    they ended. With `failure` and `always`, a step without `after` comes after all others, and is not reused unless it says
-    `cache: true`."""
+    """How the steps before this one have to end for it to run: all have succeeded (the default), at least one has failed, or in
+    any way. With `failure` and `always`, a step without `after` comes after all others, and is not reused unless it says `cache:
+    true`."""
     secrets: Sequence[Union[str, Mapping[str, Any]]]
     """Variables from the caller's environment or a file that are masked in logs and not stored by pipe; users with access to the
     engine or the cluster can read them while the container or the Job exists."""
@@ -406,7 +406,7 @@ class StepSettings(TypedDict, total=False):
     """Units of named limits that the step holds while it runs, `{license: 1}`. A profile sets how many this machine has for all
     runs: `limits: {license: 2}`."""
     version: Union[str, float]
-    """A text that enters the step's key: change it when what the step reads by other ways than its inputs (volumes, claims, a
+    """A text in the step's key: change it when data that the step reads in other ways than as inputs (volumes, claims, a
     database) has changed."""
     wait: str
     """A question to a person, `Deploy ${params.model}?`: the step begins once `pipe answer RUN STEP yes` was said, and fails
@@ -424,14 +424,14 @@ class PipelineSettings(TypedDict, total=False):
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""
     execution_mode: str
-    """What happens to other steps when one has failed. Default: continue_on_failure."""
+    """The effect of a failed step on the other steps. Default: continue_on_failure."""
     headline: Sequence[str]
     """The metrics that say how good a run is, as `STEP.METRIC`, at most 8: reports, pages and `pipe metrics` begin with them.
     Default: those of the last steps with metrics."""
     notify: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
-    """Webhooks that are called when a run has ended. One that fails is reported and fails no run."""
+    """Webhooks that are called when a run has ended. A webhook that fails is reported, and does not fail the run."""
     retry: Retry
-    """Repetition of failed attempts."""
+    """Retries of failed attempts."""
     secrets: Sequence[Union[str, Mapping[str, Any]]]
     """Variables from the caller's environment or a file that are masked in logs and not stored by pipe; users with access to the
     engine or the cluster can read them while the container or the Job exists."""

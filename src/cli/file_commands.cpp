@@ -19,6 +19,7 @@
 #include "engine/graph/selection.hpp"
 #include "gpu/step_checks.hpp"
 #include "orchestrators/nodes.hpp"
+#include "spec/code_resolver.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"
 

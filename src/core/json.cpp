@@ -106,7 +106,7 @@ const std::string& get_text(const json& from, const JsonPath& path) {
   return from.get_ref<const std::string&>();
 }
 
-std::size_t get_list(const json& from, const JsonPath& path) {
+std::size_t list_size(const json& from, const JsonPath& path) {
   if (!from.is_array()) json_mismatch(path, "a list", from);
   return from.size();
 }

@@ -268,7 +268,7 @@ core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
   const auto process = process_of(step(), wanted.rank);
   const engine::CodeProvider provider{
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
-      .missing_file = {}};
+      .failure_advice = {}};
   const engine::Services services{session_.pipeline(),    session_.routes(),  session_.store,
                                   workspace_.artifacts(), workspace_.stats(), provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {

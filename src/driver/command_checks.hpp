@@ -7,7 +7,7 @@
 #include <pipeline/spec.hpp>
 
 #include "core/diagnostic.hpp"
-#include "spec/pipeline_file.hpp"
+#include "spec/code_resolver.hpp"
 
 namespace pipeline::driver {
 

@@ -66,9 +66,9 @@ std::vector<std::filesystem::path> PipelineSource::sources() {
 engine::CodeProvider PipelineSource::code(std::filesystem::path scripts) {
   return {.files = [this, scripts = std::move(scripts)](const StepSpec& step)
               -> const std::vector<store::TreeEntry>& { return files_of(step, scripts); },
-          .missing_file =
+          .failure_advice =
               [this](const StepSpec& step, std::string_view output) {
-                return resolver().missing_file(step, output);
+                return resolver().failure_advice(step, output);
               }};
 }
 

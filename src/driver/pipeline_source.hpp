@@ -12,7 +12,7 @@
 
 #include "driver/workspace.hpp"
 #include "engine/run.hpp"
-#include "spec/pipeline_file.hpp"
+#include "spec/code_resolver.hpp"
 
 namespace pipeline::driver {
 

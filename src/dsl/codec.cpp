@@ -80,13 +80,12 @@ void copy_folder(const fs::path& from, const fs::path& to) {
   }
 }
 
-}  // namespace
-
-void put_file(const std::string& from, const std::string& to, bool folder) {
+/// @param type a regular file or a folder
+void put_result(const std::string& from, const std::string& to, fs::file_type type) {
+  const bool is_folder = type == fs::file_type::directory;
   std::error_code error;
-  if (const auto type = fs::status(from, error).type();
-      type != (folder ? fs::file_type::directory : fs::file_type::regular))
-    throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") +
+  if (fs::status(from, error).type() != type)
+    throw CodecError("the step's result is a " + std::string(is_folder ? "Folder" : "File") +
                      ", but there is none at '" + from + "'");
   const bool can_be_moved =
       (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none &&
@@ -97,7 +96,7 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
   }
   try {
     const auto source = fs::canonical(from);  // An input may be a link to the artifact.
-    if (folder)
+    if (is_folder)
       copy_folder(source, to);
     else
       fs::copy_file(source, to);
@@ -107,6 +106,16 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
                           ? "; StepContext::scratch() is a folder for files that become results"
                           : ""));
   }
+}
+
+}  // namespace
+
+void put_file(const std::string& from, const std::string& to) {
+  put_result(from, to, fs::file_type::regular);
+}
+
+void put_folder(const std::string& from, const std::string& to) {
+  put_result(from, to, fs::file_type::directory);
 }
 
 }  // namespace pipeline::detail

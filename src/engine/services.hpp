@@ -29,9 +29,10 @@ struct CodeProvider {
   /// Returns the step's files, sorted. Equal sets of files are the same object, which lives as long
   /// as the provider. Throws InputError.
   std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
-  /// Returns advice for a step that failed because of a file that is in the pipeline's folder but
-  /// not in the step's code. @param output the last lines that the step has printed
-  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
+  /// Returns advice for a failed step, such as to add a file of the pipeline's folder to its code.
+  /// Null: no advice. @param output the last lines that the step has printed
+  std::function<std::optional<std::string>(const StepSpec&, std::string_view output)>
+      failure_advice;
 };
 
 /// References to objects that must outlive the run.

@@ -18,7 +18,8 @@ using Problems = std::vector<GpuProblem>;
 
 constexpr std::int64_t max_devices = 1'000'000;
 
-/// Parses `0` to `4095`. A sign or leading zeros would give one device two names.
+/// Parses `0` to `4095`, far more than a machine has GPUs. Refuses a sign and leading zeros, which
+/// would give one device two names.
 std::optional<unsigned> parse_index(std::string_view text) {
   if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   unsigned number = 0;
@@ -251,12 +252,14 @@ std::string GpuDevice::text() const {
 }
 
 std::optional<GpuDevice> parse_gpu_device(std::string_view text) {
+  constexpr std::size_t uuid_length = 36, max_mig_name = 60;
   const auto is_of_uuid = [](char c) {
     return core::is_hex_digit(c) || (c >= 'A' && c <= 'F') || c == '-';
   };
   const auto rest = text.size() > 4 ? text.substr(4) : std::string_view();
   if (text.starts_with("GPU-")) {
-    if (rest.empty() || rest.size() > 36 || !core::all(rest, is_of_uuid)) return std::nullopt;
+    if (rest.empty() || rest.size() > uuid_length || !core::all(rest, is_of_uuid))
+      return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   if (text.starts_with("MIG-")) {
@@ -264,7 +267,8 @@ std::optional<GpuDevice> parse_gpu_device(std::string_view text) {
     const auto accepts = [&](char c) {
       return is_of_uuid(c) || c == '/' || c == 'G' || c == 'P' || c == 'U';
     };
-    if (rest.empty() || rest.size() > 60 || !core::all(rest, accepts)) return std::nullopt;
+    if (rest.empty() || rest.size() > max_mig_name || !core::all(rest, accepts))
+      return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   const auto colon = text.find(':');
@@ -325,10 +329,10 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeli
                         const ResourceSettings& step) {
   const bool selects = !selecting_keys(step).empty();
   const bool is_cpu = step.accelerator == Accelerator::cpu;
-  std::vector<GpuProblem> of_pipeline;
+  std::vector<GpuProblem> ignored;  // Reported where the settings are decoded.
   // The pipeline's number is not one of GPUs if it counts processes (`accelerator: cpu`) or is 0.
   const bool is_number_void = step.accelerator && (pipeline.accelerator == Accelerator::cpu ||
-                                                   !gpu_request(pipeline, of_pipeline).wanted());
+                                                   !gpu_request(pipeline, ignored).wanted());
   if (selects || is_cpu || is_number_void) {
     merged.gpu_count = step.gpu_count;
     merged.devices = step.devices;
@@ -337,11 +341,10 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeli
   if (is_cpu && !step.auto_select_gpus) merged.auto_select_gpus.reset();
   if (!selects) return;
   // The pipeline's accelerator and choice apply unless they contradict the step's request.
-  std::vector<GpuProblem> problems;
   ResourceSettings only = step;
   only.accelerator.reset();
   only.auto_select_gpus.reset();
-  const GpuRequest request = gpu_request(only, problems);
+  const GpuRequest request = gpu_request(only, ignored);
   if (!step.accelerator && (merged.accelerator == Accelerator::cpu) == request.wanted())
     merged.accelerator.reset();
   if (!step.auto_select_gpus && (!request.wanted() || request.selection == Selection::devices))

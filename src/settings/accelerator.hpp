@@ -33,8 +33,10 @@ struct ComputeCapability {
   std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
   auto operator<=>(const ComputeCapability&) const = default;
 };
+/// Parses `8.0`; returns nothing for any other text.
 std::optional<ComputeCapability> parse_compute_capability(std::string_view text);
 
+/// The GPUs that a step asks for.
 struct GpuRequest {
   enum class Selection {
     none,
@@ -61,17 +63,17 @@ struct GpuRequest {
   std::vector<std::string> capabilities;  ///< Without `gpu`, which is always implied.
   std::map<std::string, std::string> options;
 
-  bool preflight = true;
+  bool preflight = true;  ///< Whether the step runs nvidia-smi before its command.
 
   bool wanted() const { return selection != Selection::none; }
   bool operator==(const GpuRequest&) const = default;
 };
 
-/// An error in a request for GPUs: the key, and for a list also the index of the item.
+/// An error in a request for GPUs, with the key that it is about.
 struct GpuProblem {
-  std::string code;  ///< Same as Diagnostic::code.
-  std::string key;   ///< The key in ResourceSettings.
-  std::optional<std::size_t> item;
+  std::string code;                 ///< Same as Diagnostic::code.
+  std::string key;                  ///< The key in ResourceSettings.
+  std::optional<std::size_t> item;  ///< Index of the item, if the key's value is a list.
   std::string message;
   std::vector<std::string> notes;
   std::string suggestion;

@@ -69,15 +69,15 @@ void check_gpus(const ResourceSettings& settings, const core::Value& value,
   report_gpu_problems(problems, *resources, resources->span, diagnostics);
 }
 
-/// Checks a step's own GPU keys merged with the inherited ones.
+/// Checks a step's own GPU keys merged with those that it inherits from the pipeline.
 void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings& step,
                        const core::Value& resources, Diagnostics& diagnostics) {
   std::vector<GpuProblem> own, inherited, merged;
   gpu_request(pipeline, inherited);
   gpu_request(step, own);
   if (!own.empty() || !inherited.empty()) return;
-  const GpuRequest request =
-      gpu_request(merge(Settings{{}, pipeline, {}}, Settings{{}, step, {}}).resources, merged);
+  const GpuRequest request = gpu_request(
+      merge(Settings{.resources = pipeline}, Settings{.resources = step}).resources, merged);
   for (GpuProblem& problem : merged)
     problem.notes.emplace_back("the other key is in the pipeline's settings");
   report_gpu_problems(merged, resources, resources.span, diagnostics);

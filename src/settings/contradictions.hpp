@@ -1,5 +1,5 @@
 /// @file
-/// Checks for settings of which each is valid alone, but which contradict each other.
+/// Checks for settings that are valid alone, but contradict each other.
 #pragma once
 
 #include "settings/settings.hpp"

@@ -81,7 +81,8 @@ bool is_behind_comma(const core::Value::Member& before, const core::Value::Membe
          last.span.column + last.span.length + 1 == key.span.column;
 }
 
-/// Returns advice to quote the text that the members from `first` to `last` are, by its commas.
+/// Returns advice to quote the text that YAML has cut at its commas into the members from `first`
+/// to `last`.
 std::string quoting_advice(const core::Value& map, std::size_t first, std::size_t last) {
   std::string text = map.members[first].second.scalar;
   for (auto i = first + 1; i <= last; ++i) text += "," + map.members[i].first.scalar;
@@ -292,16 +293,17 @@ std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
 
 std::optional<Factor> read_factor(std::string_view key, const core::Value& value,
                                   Diagnostics& diagnostics) {
+  constexpr int max_factor = 1000;
   const auto number_in = [](std::string_view text) -> std::optional<double> {
     const auto json = plain_to_json(text);
-    if (!json || !json->is_number() || *json <= 1 || *json > 1000) return std::nullopt;
+    if (!json || !json->is_number() || *json <= 1 || *json > max_factor) return std::nullopt;
     return json->get<double>();
   };
   const bool is_scalar = value.kind == core::Value::Kind::scalar;
   if (is_scalar && value.scalar.starts_with('x'))
     if (const auto number = number_in(std::string_view(value.scalar).substr(1)))
       return Factor(*number);
-  report_type(diagnostics, key, "a factor above 1, such as `x2`", value);
+  report_type(diagnostics, key, "a factor above 1 and at most 1000, such as `x2`", value);
   if (is_scalar && number_in(value.scalar))
     diagnostics.back().suggestion = "did you mean `x" + value.scalar + "`?";
   return std::nullopt;

@@ -21,14 +21,14 @@ void report(Diagnostics& diagnostics, std::string code, std::string message, cor
 /// Reports `KEY must be EXPECTED, not FOUND`.
 void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected,
                  const core::Value& found);
-/// A key of other products, and the advice to give for it.
+/// A key that another product has, and the advice for a user who writes that key.
 struct OtherName {
   std::string_view key;
   const char* advice;
 };
 /// Reports each member of `map` whose key is not among `allowed`.
 /// @param place a name of the map for the message, such as `docker settings`
-/// @param others keys whose advice is given instead of the most similar key
+/// @param others their advice is given instead of the most similar key
 void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
                          std::string_view place, Diagnostics& diagnostics,
                          std::span<const OtherName> others = {});
@@ -53,7 +53,7 @@ std::optional<std::vector<std::string>> read_texts(std::string_view key, const c
 std::optional<StringMap> read_map(std::string_view key, const core::Value& value,
                                   const Format& key_format, const Format& format,
                                   Diagnostics& diagnostics);
-/// Both bounds are permitted.
+/// The permitted numbers, `min` and `max` included.
 struct CountRange {
   unsigned min = 0, max = 1'000'000;
 };
@@ -63,7 +63,7 @@ std::optional<double> read_number(std::string_view key, const core::Value& value
                                   const NumberFormat& format, Diagnostics& diagnostics);
 std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
                                 Diagnostics& diagnostics);
-/// Reads `x2`, `x1.5`: a number above 1.
+/// Reads `x2`, `x1.5`: a number above 1 and at most 1000.
 std::optional<Factor> read_factor(std::string_view key, const core::Value& value,
                                   Diagnostics& diagnostics);
 std::optional<Duration> read_duration(std::string_view key, const core::Value& value,

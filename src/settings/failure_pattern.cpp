@@ -26,7 +26,10 @@ constexpr std::array kinds{std::pair{"timeout", FailureKind::timed_out},
                            std::pair{"missing_output", FailureKind::missing_output},
                            std::pair{"bad_output", FailureKind::bad_output}};
 
-/// Returns 75 for `exit 75`; nothing for another word or a number that is out of range.
+/// The largest exit code of a process, and the largest signal of Linux.
+constexpr int max_exit_code = 255, max_signal = 64;
+
+/// Returns 75 for `exit 75`; nothing for another word, or a number that is not between 1 and `max`.
 std::optional<int> number_after(std::string_view word, std::string_view text, int max) {
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());
@@ -65,11 +68,11 @@ std::optional<FailurePattern> parse_failure(std::string_view text) {
     return std::nullopt;
   FailurePattern pattern;
   if (text.starts_with("exit ")) {
-    pattern.exit_code = number_after("exit ", text, 255);
+    pattern.exit_code = number_after("exit ", text, max_exit_code);
     return pattern.exit_code ? std::optional(pattern) : std::nullopt;
   }
   if (text.starts_with("signal ")) {
-    pattern.signal = number_after("signal ", text, 64);
+    pattern.signal = number_after("signal ", text, max_signal);
     return pattern.signal ? std::optional(pattern) : std::nullopt;
   }
   const auto kind = std::ranges::find(kinds, text, [](const auto& each) { return each.first; });

@@ -1,7 +1,7 @@
 /// @file
 /// A table for each settings struct: each key with its member, its permitted values and its
-/// description. Decoding, merging, JSON and the JSON Schema are visitors of the table, so a new
-/// setting is one line here and one member in <pipeline/settings.hpp>.
+/// description. Decoding, merging, JSON and the JSON Schema are visitors of the table:
+/// they know a new setting by its line here and its member in <pipeline/settings.hpp>.
 #pragma once
 
 #include <array>
@@ -63,8 +63,8 @@ template <class Visitor>
 void fields(Visitor&& visit, const BuildOptions*) {
   using S = BuildOptions;
   visit(Field{"pull", &S::pull,
-              "Look for a newer parent image before the build, as of `pipe build`; a run whose "
-              "image exists builds nothing. Default: only when the engine lacks it."});
+              "Look for a newer parent image before each build, also that of `pipe build`; a run "
+              "whose image exists builds nothing. Default: only when the engine lacks the image."});
   visit(Field{"rm", &S::rm, "Classic builder: remove intermediate containers. Default: true."});
   visit(Field{"no_cache", &S::no_cache, "Ignore the builder's layer cache."});
   visit(Field{"shm_size", &S::shm_size,
@@ -149,7 +149,7 @@ void fields(Visitor&& visit, const DockerSettings*) {
               "Variables of the image, set before anything is installed.", &formats::line,
               &formats::variable});
   visit(Field{"runtime_environment", &S::runtime_environment,
-              "Variables of the step's container or process; no part of the image.", &formats::text,
+              "Variables of the step's container or process, but not of the image.", &formats::text,
               &formats::variable});
   visit(Field{
       "user", &S::user,
@@ -183,12 +183,12 @@ void fields(Visitor&& visit, const ResourceSettings*) {
               "`gpu`: all GPUs, unless another key says how many. `cpu`: none. `auto`: as `gpu` "
               "where the machine has GPUs, else none."});
   visit(Field{"devices", &S::devices,
-              "GPUs as PyTorch Lightning has it: `2` or `\"2\"` the first two, `-1` all, `[1, 3]` "
-              "or `\"1, 3\"` those, or a list of UUIDs and MIG devices."});
+              "GPUs in PyTorch Lightning's notation: `2` or `\"2\"` the first two, `-1` all, `[1, "
+              "3]` or `\"1, 3\"` those, or a list of UUIDs and MIG devices."});
   visit(Field{"auto_select_gpus", &S::auto_select_gpus, "Take GPUs that no process occupies."});
   visit(Field{"gpus", &S::gpus,
-              "GPUs as docker's `--gpus` and GitLab Runner have it: `all`, `2`, `device=0,1`, "
-              "`\"device=0,1\",capabilities=utility`, a UUID, a MIG device.",
+              "GPUs in the notation of docker's `--gpus` and GitLab Runner: `all`, `2`, "
+              "`device=0,1`, `\"device=0,1\",capabilities=utility`, a UUID, a MIG device.",
               &formats::word});
   visit(Field{"gpu_class", &S::gpu_class,
               "Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`.",
@@ -210,9 +210,9 @@ void fields(Visitor&& visit, const ResourceSettings*) {
               "How CUDA_VISIBLE_DEVICES names the step's GPUs: `index`, for programs that read "
               "numbers in it, or `uuid`. Default: `uuid` for processes; containers, which see no "
               "other GPUs, have no such variable."});
-  visit(Field{
-      "preflight", &S::preflight,
-      "Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."});
+  visit(Field{"preflight", &S::preflight,
+              "Run nvidia-smi before the command of a step with GPUs, and fail the step if "
+              "nvidia-smi fails. Default: on."});
 }
 
 template <class Visitor>
@@ -234,8 +234,11 @@ void fields(Visitor&& visit, const KubernetesTopology*) {
   visit(Field{"required", &S::required,
               "The step waits until its pods fit on nodes that have the same value of this label.",
               &formats::kubernetes_key});
-  visit(Field{"preferred", &S::preferred, "The same, but other nodes will do if there are none.",
-              &formats::kubernetes_key});
+  visit(Field{
+      "preferred", &S::preferred,
+      "The step's pods get nodes that have the same value of this label, or other nodes if there "
+      "are none.",
+      &formats::kubernetes_key});
 }
 
 template <class Visitor>
@@ -312,11 +315,14 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "Default: false."});
   visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
               "Time in which the step's pod has to start; else the step fails. Default: 10m."});
-  visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
-              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` "
-              "is gone by then."});
-  visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
-              "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
+  visit(Field{
+      "active_deadline_seconds", &S::active_deadline_seconds,
+      "Time after which the cluster ends the Job, for a step whose `pipe` is gone. Default: 5 "
+      "minutes more than `timeout`."});
+  visit(Field{
+      "ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
+      "Time after which the cluster removes an ended Job that `pipe` has not removed. Default: "
+      "86400, a day."});
   object("additional_pod_spec_args", &S::additional_pod_spec_args,
          "Further members of the pod's spec, merged into it: `{dnsPolicy: Default}`.",
          shapes::pod_spec);
@@ -331,8 +337,8 @@ template <class Visitor>
 void fields(Visitor&& visit, const SlurmSettings*) {
   using S = SlurmSettings;
   visit(Field{"partition", &S::partition,
-              "Partition of the job; of several, separated by commas, the first that can start it. "
-              "Default: the profile's, else the cluster's.",
+              "Partition of the job, or several, separated by commas: the first that can start the "
+              "job. Default: the profile's, else the cluster's.",
               &formats::word});
   visit(Field{"account", &S::account, "Account that the job is charged to.", &formats::word});
   visit(Field{"qos", &S::qos, "Quality of service of the job.", &formats::word});
@@ -343,7 +349,7 @@ void fields(Visitor&& visit, const SlurmSettings*) {
   visit(Field{"exclude", &S::exclude,
               "Nodes that the job must not have, such as `node[1-3],node7`.", &formats::word});
   visit(Field{"nice", &S::nice,
-              "By how much the job's priority is lowered; few users may give a number below 0.",
+              "Amount by which the job's priority is lowered; few users may give a number below 0.",
               &formats::whole_number});
   visit(Field{"time", &S::time,
               "Slurm's time limit of the job, in whole minutes. Default: two minutes more than "
@@ -365,26 +371,24 @@ void fields(Visitor&& visit, const OomRetry*) {
 template <class Visitor>
 void fields(Visitor&& visit, const RetrySettings*) {
   using S = RetrySettings;
-  visit(
-      Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
-  visit(
-      Field{"on", &S::on,
-            "Failures that are repeated, all of them unless given: `exit 75`, `signal 9`, a kind "
-            "(`out_of_memory`, `infrastructure`, `timeout`, `stalled`, `missing_output`, ...), or "
-            "a text in the output, such as `CUDA error`. Without `max_retries`: once.",
-            &formats::failure});
+  visit(Field{"max_retries", &S::max_retries,
+              "Maximum number of retries after failed attempts. Default: 0."});
+  visit(Field{"on", &S::on,
+              "Failures that are retried (default: all): `exit 75`, `signal 9`, a kind "
+              "(`out_of_memory`, `infrastructure`, `timeout`, `stalled`, `missing_output`, ...), "
+              "or a text in the output, such as `CUDA error`. Without `max_retries`: once.",
+              &formats::failure});
   visit(Field{"never", &S::never,
-              "Failures that are not repeated, in the form of `on`; they win over `on` and over "
-              "the retries for infrastructure and memory.",
+              "Failures that are not retried, in the form of `on`; they win over `on` and over the "
+              "retries for infrastructure and memory.",
               &formats::failure});
   visit(Field{"avoid_failed", &S::avoid_failed,
               "Prefer other nodes of a cluster, and other GPUs of this machine, than those of the "
               "step's failed attempts. Default: false."});
-  visit(
-      Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
+  visit(Field{"delay", &S::delay, "Time before the first retry, such as `10s`. Default: none."});
   visit(Field{"backoff", &S::backoff,
-              "Factor by which the delay grows with each repetition, at least 1. Default: 1.",
-              nullptr, nullptr, &formats::at_least_one});
+              "Factor by which the delay grows with each retry, at least 1. Default: 1.", nullptr,
+              nullptr, &formats::at_least_one});
   visit(Field{"max_infrastructure_retries", &S::max_infrastructure_retries,
               "Additional retries of an attempt after an infrastructure failure: its node was "
               "lost, drained or out of disk, a pod of higher priority took its place, its engine "
@@ -404,7 +408,7 @@ void fields(Visitor&& visit, const Settings*) {
   using S = Settings;
   visit(Field{"docker", &S::docker,
               "How the step's image is made and its container started (ZenML's DockerSettings)."});
-  visit(Field{"resources", &S::resources, "Requirements of the step on its machine."});
+  visit(Field{"resources", &S::resources, "The step's requirements of its machine."});
   visit(Field{"kubernetes", &S::kubernetes,
               "The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."});
   visit(Field{"slurm", &S::slurm, "The step's job of Slurm, with the words of sbatch."});

@@ -30,8 +30,8 @@ bool is_text(std::string_view text) {
   });
 }
 
-/// Returns the reference in lower case, without scheme, tag and digest, with a name after a
-/// registry.
+/// Returns the reference in lower case, without scheme, tag and digest. Adds the name `pipe` to a
+/// registry, `host:5000`.
 std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
   while (text.ends_with('/')) text.remove_suffix(1);
@@ -79,10 +79,12 @@ std::string nearest_platform(std::string_view text) {
 }
 
 bool is_id(std::string_view text) {
-  return !text.empty() && text.size() <= 10 && all(text, core::is_digit);
+  constexpr std::size_t max_digits = 10;  // An id has 32 bits.
+  return !text.empty() && text.size() <= max_digits && all(text, core::is_digit);
 }
 bool is_user(std::string_view text) {
-  if (text.empty() || text.size() > 32) return false;
+  constexpr std::size_t max_name = 32;  // useradd(8) allows as many.
+  if (text.empty() || text.size() > max_name) return false;
   if (is_digit(text[0])) {
     const auto parts = split(text, ':');
     return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_id);
@@ -438,9 +440,9 @@ const Format sbatch_option{
     "a long option of sbatch that `pipe` leaves to you, such as `--exclusive` or "
     "`--licenses=matlab:1`",
     is_sbatch_option, "^--[a-z-]+(=.+)?$", nearest_sbatch_option};
-const NumberFormat positive{"a number above 0, such as `0.5` or `4`",
+const NumberFormat positive{"a number above 0 and below 1000000, such as `0.5` or `4`",
                             [](double number) { return number > 0 && number < 1e6; }, 0, true};
-const NumberFormat at_least_one{"a number of at least 1, such as `2`",
+const NumberFormat at_least_one{"a number of at least 1 and below 1000000, such as `2`",
                                 [](double number) { return number >= 1 && number < 1e6; }, 1,
                                 false};
 

@@ -11,7 +11,8 @@ namespace pipeline::settings {
 struct Format {
   const char* expected;  ///< Completes the message `must be ...`.
   bool (*accepts)(std::string_view);
-  /// The same rule for editors, as an ECMA regular expression, which may accept more texts.
+  /// The rule of `accepts` for editors, as an ECMA regular expression, which may accept more texts.
+  /// Null: any text.
   const char* pattern = nullptr;
   /// Returns the probable intention behind a rejected text; the result can be invalid, too.
   std::string (*nearest)(std::string_view) = nullptr;

@@ -12,7 +12,7 @@ namespace pipeline::settings {
 namespace {
 
 struct CsvField {
-  std::string text;
+  std::string text;  ///< Without quotes and the blanks around it.
   bool quoted = false;
 };
 
@@ -34,7 +34,7 @@ std::optional<long> parse_gpu_count(std::string_view text) {
   return number;
 }
 
-/// A GPU's name in the Container Device Interface begins with it.
+/// The start of a GPU's name in the Container Device Interface.
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
 /// Returns true for a capability, which users write where docker expects a count.
@@ -249,7 +249,7 @@ class Option {
   void read_capability(const std::string& text) {
     static const std::vector<std::string> known{"gpu",      "nvidia",  "compute", "compat32",
                                                 "graphics", "utility", "video",   "display"};
-    // The driver may come behind the capabilities: it is looked for in the whole text.
+    // Searches the whole text, because `driver=` may follow the capabilities.
     const bool is_nvidia = text_.find("driver=") == std::string_view::npos ||
                            text_.find("driver=nvidia") != std::string_view::npos;
     if (text.empty() || (is_nvidia && std::find(known.begin(), known.end(), text) == known.end()))

@@ -1,5 +1,5 @@
 /// @file
-/// Parses a parent image that is an archive on this machine, in the words of skopeo, Podman and
+/// Parses a parent image that is an archive on this machine, in the notation of skopeo, Podman and
 /// Apptainer (containers-transports(5)).
 #pragma once
 

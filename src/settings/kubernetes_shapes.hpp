@@ -47,7 +47,7 @@ extern const Shape job;       ///< `metadata` (labels and annotations only) and 
 /// invalid parts.
 std::optional<nlohmann::json> decode_shape(const std::string& key, const core::Value& value,
                                            const Shape& shape, Diagnostics& diagnostics);
-/// Decodes the value, and returns the members of its map; none if it is no map.
+/// Decodes the value, and returns the members of its map; none if the value is not a map.
 std::map<std::string, Json> decode_object(const std::string& key, const core::Value& value,
                                           const Shape& shape, Diagnostics& diagnostics);
 

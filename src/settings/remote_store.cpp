@@ -16,10 +16,11 @@ json to_json(const RemoteStoreSettings& store) {
 RemoteStoreSettings remote_store_of(const json& stored) {
   RemoteStoreSettings store;
   if (!stored.is_object()) return store;
-  // Run stores of version 0.1.0 have bucket and prefix apart, and path_style as a boolean.
+  // Runs that version 0.1.0 has stored have a `bucket`, a `prefix` that is empty or ends with `/`,
+  // and `path_style` as a boolean.
   if (const auto bucket = stored.value("bucket", ""); !bucket.empty()) {
     store.url = "s3://" + bucket + "/" + stored.value("prefix", "");
-    store.url.pop_back();
+    store.url.pop_back();  // The last `/`.
   }
   for (const auto& [key, value] : stored.items()) {
     if (key == "bucket" || key == "prefix") continue;

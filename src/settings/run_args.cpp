@@ -103,8 +103,8 @@ constexpr std::array other_settings{
     OtherSetting{"command", "use `command` of the step"},
 };
 
-/// Compares also numbers beyond the largest of std::int64_t, which json's operators take for
-/// negative ones.
+/// Returns true for a whole number within the bounds. A number beyond the largest std::int64_t is
+/// not: the operators of nlohmann's library would take it for a negative one.
 bool is_within(const json& number, std::int64_t minimum, std::int64_t maximum) {
   if (!number.is_number_integer()) return false;
   if (number.is_number_unsigned() &&
@@ -140,7 +140,7 @@ std::optional<json> read_limits(const std::string& key, const core::Value& value
                                 Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   static const std::vector<std::string> allowed{"soft", "hard"};
-  /// As runc names the limits of setrlimit(2).
+  // runc's names of the limits of setrlimit(2).
   static const std::vector<std::string> names{
       "as",   "core",   "cpu",   "data", "fsize",  "locks",  "memlock",    "msgqueue",
       "nice", "nofile", "nproc", "rss",  "rtprio", "rttime", "sigpending", "stack"};

@@ -12,8 +12,9 @@
 
 namespace pipeline::settings {
 
-/// Decodes each option to one form: sizes become bytes (memswap_limit may be -1), extra_hosts a
-/// list of `NAME:ADDRESS`, ulimits `{name: {soft, hard}}`; maps of texts stay maps.
+/// Decodes each option; reports errors. Where users have several notations, the result has one: a
+/// size is in bytes (memswap_limit may be -1), extra_hosts is a list of `NAME:ADDRESS`, and ulimits
+/// is `{NAME: {soft, hard}}`.
 std::map<std::string, Json> decode_run_args(const core::Value& value, Diagnostics& diagnostics);
 nlohmann::json run_args_schema();
 

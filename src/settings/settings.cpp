@@ -304,7 +304,7 @@ json text_schema(const Format& format) {
 template <class Owner>
 json struct_schema();
 
-/// Keys of texts that often are numbers, and whose spelling is kept.
+/// Keys whose texts often look like numbers; the text is kept as it was written.
 constexpr std::array number_like_keys{"gpus", "compute_capability", "user", "nice"};
 
 template <class Member, class FieldT>
@@ -372,7 +372,8 @@ json member_schema(const FieldT& field) {
   }
 }
 
-/// Also permits a text with a parameter instead of a value; spec/placeholders.hpp fills it in.
+/// Returns the schema that also permits a text with `${params.X}`, which spec/placeholders.hpp
+/// fills in.
 json or_filled(json schema) {
   constexpr auto placeholder = "\\$\\{params\\.";
   if (schema.contains("pattern") &&
@@ -426,7 +427,7 @@ Settings merge(const Settings& pipeline, const Settings& step) {
   // pipeline's Dockerfile.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
-  // docker's name for a size that `resources` has, too: a step's own size drops the pipeline's.
+  // `run_args` and `resources` both have `shm_size`: a step's own drops the pipeline's other one.
   if (step.resources.shm_size) merged.docker.run_args.erase("shm_size");
   if (step.docker.run_args.contains("shm_size")) merged.resources.shm_size.reset();
   merge_gpu_settings(merged.resources, pipeline.resources, step.resources);

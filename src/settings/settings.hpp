@@ -28,7 +28,7 @@ Settings decode_settings(const core::Value& value, Diagnostics& diagnostics);
 RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics);
 
 /// Merges the step's values over the pipeline's, key by key: a step's scalars and lists replace the
-/// pipeline's, maps are merged.
+/// pipeline's, maps are merged. A step's value also drops the pipeline's values that contradict it.
 Settings merge(const Settings& pipeline, const Settings& step);
 RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);
 
@@ -37,10 +37,9 @@ RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);
 nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const DockerSettings& settings);
 nlohmann::json to_json(const ResourceSettings& settings);
-
 nlohmann::json to_json(const RetrySettings& settings);
 
-/// Returns JSON Schema (draft 2020-12) definitions for `settings` and `retry`; every key has its
+/// Returns the JSON Schema (draft 2020-12) of `settings` and of `retry`; every key has its
 /// description.
 nlohmann::json settings_schema();
 nlohmann::json retry_schema();

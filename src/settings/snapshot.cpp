@@ -13,7 +13,7 @@ namespace {
 /// Year, month, day, hour, minute, second.
 using Moment = std::array<int, 6>;
 
-/// Reads a text that has the form of a pattern, whose zeros stand for digits.
+/// Reads a text of the form `pattern`, in which each zero stands for a digit.
 std::optional<Moment> read(std::string_view text, std::string_view pattern) {
   if (text.size() != pattern.size()) return std::nullopt;
   Moment moment{};

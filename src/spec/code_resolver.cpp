@@ -1,22 +1,25 @@
+#include "spec/code_resolver.hpp"
+
 #include <algorithm>
 #include <map>
-#include <memory>
+#include <set>
+#include <unordered_map>
 
 #include "code/code_discovery.hpp"
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/joined.hpp"
 #include "core/own_files.hpp"
 #include "python_packages/python_packages.hpp"
 #include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
-#include "spec/pipeline_file.hpp"
 
 namespace pipeline::spec {
 
 namespace {
 
 /// Returns the advice to add a file of the pipeline's folder, `missing`, to the step's `code`.
-std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
+std::string code_advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
   constexpr std::size_t max_listed = 12;
   const std::string quotes =
       missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
@@ -91,8 +94,9 @@ struct CodeFolder {
     return *(sets[key] = std::move(set));
   }
 
-  /// Returns true if the path is a file or folder of the user. State folders hold only pipe's own.
-  bool is_there(const std::string& relative) {
+  /// Returns true if there is a file or folder at the path, outside of state folders, which hold
+  /// only pipe's own files.
+  bool is_users_path(const std::string& relative) {
     for (auto path = std::filesystem::path(relative); !path.empty(); path = path.parent_path())
       if (core::is_state_folder(root / path)) return false;
     return tree.kind(relative) != code::CodeTree::Kind::none;
@@ -104,13 +108,13 @@ struct CodeFolder {
     std::string path = printed;
     if (!path.starts_with('/')) {
       const auto relative = code::normal_relative_path(path);
-      if (relative && !relative->empty() && is_there(*relative)) return relative;
+      if (relative && !relative->empty() && is_users_path(*relative)) return relative;
       return std::nullopt;
     }
     while (!path.empty()) {
       path.erase(0, path.find_first_not_of('/'));
       if (const auto relative = code::normal_relative_path(path);
-          relative && !relative->empty() && is_there(*relative))
+          relative && !relative->empty() && is_users_path(*relative))
         return relative;
       const auto slash = path.find('/');
       path = slash == std::string::npos ? std::string() : path.substr(slash);
@@ -125,9 +129,9 @@ struct CodeFolder {
     const auto relative = std::filesystem::path(path).lexically_relative(root).string();
     if (relative.empty() || relative.starts_with("..")) return outside_advice(path);
     const auto known = code::normal_relative_path(relative);
-    if (!known || known->empty() || !is_there(*known)) return std::nullopt;
+    if (!known || known->empty() || !is_users_path(*known)) return std::nullopt;
     return "read '" + *known + "', relative to the step's folder, instead of '" + path + "'" +
-           (has(code, *known) ? "" : "; " + advice(step, code, *known));
+           (has(code, *known) ? "" : "; " + code_advice(step, code, *known));
   }
 
   bool has(const CodeSet& code, const std::string& path) const {
@@ -153,7 +157,7 @@ struct CodeFolder {
     for (const auto& file : tree.files_below("", looked_at))
       if ((file.ends_with("/" + path + ".py") || file.ends_with("/" + path + "/__init__.py")) &&
           !has(code, file))
-        return advice(step, code, file);
+        return code_advice(step, code, file);
     return "the step's environment has no module '" + module +
            "': add its package, as `settings: {docker: {requirements: [" +
            python_packages::package_of(module) + "]}}`";
@@ -165,7 +169,7 @@ struct CodeFolder {
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
   Command last_command;  ///< The command that found() had last.
   std::string last_python_path;
-  const CodeSet* last_found = nullptr;  ///< Its files; null before the first call.
+  const CodeSet* last_found = nullptr;  ///< The files of that command; null before the first call.
 };
 
 }  // namespace
@@ -173,12 +177,12 @@ struct CodeFolder {
 struct CodeResolver::Implementation {
   explicit Implementation(const PipelineSpec& pipeline) : root(pipeline.root) {}
 
-  CodeFolder& at(const std::filesystem::path& folder) {
+  CodeFolder& folder_at(const std::filesystem::path& folder) {
     auto& known = folders[folder.empty() ? root : folder];
     if (!known) known = std::make_unique<CodeFolder>(folder.empty() ? root : folder);
     return *known;
   }
-  CodeFolder& of(const StepSpec& step) { return at(step.code_root); }
+  CodeFolder& folder_of(const StepSpec& step) { return folder_at(step.code_root); }
 
   const std::filesystem::path root;
   std::map<std::filesystem::path, std::unique_ptr<CodeFolder>> folders;
@@ -188,11 +192,13 @@ CodeResolver::CodeResolver(const PipelineSpec& pipeline)
     : self_(std::make_unique<Implementation>(pipeline)) {}
 CodeResolver::~CodeResolver() = default;
 
-const CodeSet& CodeResolver::code_of(const StepSpec& step) { return self_->of(step).code_of(step); }
+const CodeSet& CodeResolver::code_of(const StepSpec& step) {
+  return self_->folder_of(step).code_of(step);
+}
 
-std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
-                                                      std::string_view output) {
-  CodeFolder& folder = self_->of(step);
+std::optional<std::string> CodeResolver::failure_advice(const StepSpec& step,
+                                                        std::string_view output) {
+  CodeFolder& folder = self_->folder_of(step);
   const CodeSet& code = folder.code_of(step);
   const MissingNames names = missing_names(output);
   for (const auto& module : names.modules) {
@@ -200,7 +206,7 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
     std::replace(path.begin(), path.end(), '.', '/');
     for (const auto& candidate : {path + ".py", path})
       if (const auto found = folder.locate(candidate); found && !folder.has(code, *found))
-        return advice(step, code, *found);
+        return code_advice(step, code, *found);
   }
   for (const auto& script : missing_scripts(step))
     if (std::ranges::any_of(names.paths, [&](const std::string& path) {
@@ -214,7 +220,7 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
   for (const auto& path : names.paths) {
     try {
       if (const auto found = folder.locate(path); found && !folder.has(code, *found))
-        return advice(step, code, *found);
+        return code_advice(step, code, *found);
     } catch (const core::InputError& error) {
       return error.diagnostics().front().message;
     }
@@ -225,7 +231,7 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
 
 std::vector<std::string> CodeResolver::missing_scripts(const StepSpec& step) {
   std::vector<std::string> missing;
-  CodeFolder& folder = self_->of(step);
+  CodeFolder& folder = self_->folder_of(step);
   for (const auto& script : folder.discovery.scripts_of(step.command))
     if (const auto path = code::normal_relative_path(script);
         path && !step.files.contains(*path) &&
@@ -236,7 +242,7 @@ std::vector<std::string> CodeResolver::missing_scripts(const StepSpec& step) {
 
 std::vector<std::string> CodeResolver::all_files() {
   std::set<std::string> looked_at;
-  return self_->at({}).tree.files_below("", looked_at);
+  return self_->folder_at({}).tree.files_below("", looked_at);
 }
 
 }  // namespace pipeline::spec

@@ -27,6 +27,7 @@ struct OutputName {
   OutputValue value;
 };
 
+/// Returns nothing for a text of another form.
 std::optional<OutputName> output_named(std::string_view name) {
   const auto bracket = name.find('[');
   const auto end = bracket == std::string_view::npos ? name.find('.') : name.find("].", bracket);
@@ -50,7 +51,7 @@ std::optional<OutputName> output_named(std::string_view name) {
   }
 }
 
-/// Returns advice for the words that GitLab has after `when:`.
+/// Returns advice for the words that GitLab has after `when:`; empty for other texts.
 std::string gitlab_advice(std::string_view text) {
   if (text == "always") return "write `run_on: always`";
   if (text == "on_failure" || text == "failure") return "write `run_on: failure`";
@@ -158,29 +159,29 @@ void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string
 }
 
 void order_final_steps(std::vector<StepSpec>& steps) {
-  std::vector<std::size_t> open;  // Steps whose readers are still to be marked.
+  std::vector<std::size_t> open;  // Steps whose dependent steps are still to be marked.
   for (std::size_t i = 0; i < steps.size(); ++i)
     if (steps[i].run_on != RunOn::success) open.push_back(i);
   const auto finals = open;
   if (finals.empty()) return;
-  std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> dependents;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    model::for_each_need(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
-  std::vector<bool> is_behind(steps.size());
-  for (const auto i : finals) is_behind[i] = true;
+    model::for_each_need(steps[i], [&](const std::string& name) { dependents[name].push_back(i); });
+  std::vector<bool> is_marked(steps.size());  // Final steps, and steps that depend on one.
+  for (const auto i : finals) is_marked[i] = true;
   while (!open.empty()) {
     const auto& name = steps[open.back()].name;
     open.pop_back();
-    if (const auto found = readers.find(name); found != readers.end())
-      for (const auto reader : found->second)
-        if (!is_behind[reader]) {
-          is_behind[reader] = true;
-          open.push_back(reader);
+    if (const auto found = dependents.find(name); found != dependents.end())
+      for (const auto dependent : found->second)
+        if (!is_marked[dependent]) {
+          is_marked[dependent] = true;
+          open.push_back(dependent);
         }
   }
   std::vector<std::string> others;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (!is_behind[i]) others.push_back(steps[i].name);
+    if (!is_marked[i]) others.push_back(steps[i].name);
   for (const auto i : finals)
     if (steps[i].after.empty()) steps[i].after = others;
 }

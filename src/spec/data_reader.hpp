@@ -1,5 +1,6 @@
 /// @file
-/// Reads inputs that are data from outside of the pipeline.
+/// Reads inputs that are data from outside of the pipeline, and the names under which outputs are
+/// published for other pipelines.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +26,7 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
                                   const std::filesystem::path& root,
                                   settings::Diagnostics& diagnostics);
 
-/// Reads the names under which a step publishes outputs, `{model: production}`.
+/// Reads the names under which a step publishes outputs, `{model: production}`, keyed by output.
 StringMap read_publish(const core::Value& value, const StepSpec& step,
                        settings::Diagnostics& diagnostics);
 

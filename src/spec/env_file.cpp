@@ -74,7 +74,7 @@ class EnvParser {
   std::optional<std::string> read_quoted(const std::string& name, char quote) {
     const auto begin = at_++;
     std::string value;
-    bool is_refused = false;  // The rest of a refused value, up to its closing quote, is no line.
+    bool is_refused = false;  // Then the value is read on to its closing quote, but not returned.
     for (;; ++at_) {
       if (at_ == text_.size()) {
         at_ = begin;
@@ -120,8 +120,8 @@ class EnvParser {
   bool ends_line() const {
     return at_ >= text_.size() || text_[at_] == '\n' || text_.substr(at_).starts_with("\r\n");
   }
-  void skip(std::string_view any) {
-    while (at_ < text_.size() && any.find(text_[at_]) != any.npos) ++at_;
+  void skip(std::string_view characters) {
+    while (at_ < text_.size() && characters.find(text_[at_]) != characters.npos) ++at_;
   }
   void skip_line() {
     const auto end = text_.find('\n', at_);
@@ -152,7 +152,7 @@ class EnvParser {
 StringMap parse_env(std::string_view text, const std::filesystem::path& file) {
   EnvParser parser(core::without_byte_order_mark(text));
   auto values = parser.parse();
-  // The errors do not show lines of the source, because they have values.
+  // The errors do not show lines of the source, because the lines have values.
   if (!parser.diagnostics().empty())
     throw core::InputError(std::move(parser.diagnostics()), file.string(), {});
   return values;

@@ -20,8 +20,9 @@ std::string_view last_name(std::string_view line) {
   return line.substr(line.rfind(' ') + 1);
 }
 
-/// Returns the file to which the line's complaint refers. Python prints the name after the error,
-/// shells before it: `sh: 1: cannot create out.txt: Read-only file system`.
+/// Returns the file to which the line's complaint refers; empty if the line lacks the complaint.
+/// Python prints the file's name after the error, shells print it before: `sh: 1: cannot create
+/// out.txt: Read-only file system`.
 std::string_view complained_of(std::string_view line, std::string_view complaint) {
   const auto found = line.find(complaint);
   if (found == line.npos) return {};

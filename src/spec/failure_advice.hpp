@@ -18,7 +18,7 @@ std::optional<std::string> write_advice(std::string_view output);
 std::vector<std::string> refused_files(std::string_view output);
 
 /// Returns advice for a file outside of the pipeline's folder that a step named by its absolute
-/// path; nothing if it is not on this machine, or belongs to the system.
+/// path; nothing if the file is not on this machine, or belongs to the system.
 std::optional<std::string> outside_advice(const std::filesystem::path& file);
 
 }  // namespace pipeline::spec

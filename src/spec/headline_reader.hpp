@@ -10,7 +10,8 @@
 
 namespace pipeline::spec {
 
-/// Returns the metrics, `STEP.METRIC` each; reports a metric whose step does not exist.
+/// Returns the metrics, `STEP.METRIC` each. Reports a metric whose step does not exist, and more
+/// metrics than model::max_headlines.
 std::vector<std::string> read_headline(const core::Value& value, const std::vector<ReadStep>& steps,
                                        settings::Diagnostics& diagnostics);
 

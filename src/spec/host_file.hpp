@@ -14,13 +14,13 @@ namespace pipeline::spec {
 /// with all errors of the text.
 gpu::HostAttributes parse_host(std::string_view text, const std::filesystem::path& file);
 
-/// Returns $PIPE_HOST, else `pipe/host.yaml` in $XDG_CONFIG_HOME or ~/.config; empty if none of
-/// these variables is set.
+/// Returns $PIPE_HOST, else `pipe/host.yaml` in $XDG_CONFIG_HOME or ~/.config; empty if there is no
+/// home folder either.
 std::filesystem::path host_file();
 
 /// Returns `ecs.os-type`, `ecs.cpu-architecture`, on Amazon EC2 `ecs.instance-type`, and the
-/// attributes of host_file(), which take precedence. The file may be missing unless $PIPE_HOST
-/// names it.
+/// attributes of host_file(), which take precedence. Throws InputError if $PIPE_HOST names a
+/// missing file.
 gpu::HostAttributes host_attributes();
 
 }  // namespace pipeline::spec

@@ -48,7 +48,7 @@ nlohmann::json read_host(const std::string& key, const core::Value& value,
     static const std::vector<std::string> keys{"host", "address", "certificates"};
     settings::report_unknown_keys(value, keys, "an item of '" + key + "'", diagnostics);
     if (!url && !has_misspelt(value, "host"))
-      settings::report(diagnostics, "missing-key", "an item of '" + key + "' has a `host`",
+      settings::report(diagnostics, "missing-key", "an item of '" + key + "' has no `host`",
                        value.span, {"as in `{host: ssh://gpu2, address: 10.0.0.2}`"});
   }
   if (!url) return host;

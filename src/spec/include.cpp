@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_files = 1000;
 /// Maximum length of a chain of files in which each includes the next.
 constexpr unsigned max_depth = 20;
-/// Maximum size of all included files together, bytes; the parser allows a single file as much.
+/// Maximum size of all included files together, bytes; the same as YamlLimits::bytes of one file.
 constexpr std::size_t max_included = 16 << 20;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";

@@ -17,16 +17,17 @@
 
 namespace pipeline::spec {
 
-/// The numbers of the included files that have a step of this name in the pipeline, ascending.
+/// For each name of a step in the pipeline, the numbers of the included files that have such a
+/// step, ascending.
 using StepFiles = std::map<std::string, std::vector<unsigned>, std::less<>>;
 
 /// A file of a pipeline: the pipeline's own, or an included one.
 struct FileScope {
-  FileScope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
+  FileScope* parent = nullptr;  ///< The including file; null for the pipeline's own.
   unsigned number = 0;          ///< Span::file of its values.
   std::filesystem::path file;   ///< Absolute.
   core::Value root;
-  std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
+  std::string prefix;  ///< Stands before the name of each step, `prep-`; may be empty.
   const core::Value* parameters = nullptr;  ///< Values that the including file gives.
   core::Span span;                          ///< Position of the include.
   unsigned end = 0;  ///< 1 more than the number of the last file included here, at any depth.
@@ -34,12 +35,13 @@ struct FileScope {
   Defaults defaults;
 
   std::filesystem::path folder() const { return file.parent_path(); }
-  /// Returns the name in the pipeline of the step that the file calls `name`: its own, else one of
-  /// the file that includes it.
+  /// Returns the name that the step which this file calls `name` has in the pipeline. Looks for the
+  /// step in this file and those that it includes, then in the including files, from the inside
+  /// out.
   std::string step_called(const std::string& name) const;
 };
 
-/// The files of a pipeline, in the order of their steps: each after those that it includes.
+/// The files of a pipeline.
 class Files {
  public:
   /// Reads the included files. Reports those that are missing, are not maps, or include themselves.
@@ -49,11 +51,12 @@ class Files {
 
   /// The pipeline's own file.
   FileScope& main() { return scopes_.front(); }
-  /// Every scope once, each after those that it includes.
+  /// The scopes of all files, each after those that it includes: the order of the steps.
   const std::vector<FileScope*>& in_order() const { return order_; }
   /// The texts by Span::file.
   const std::vector<std::string_view>& texts() const { return texts_; }
-  /// Returns the absolute paths of the included files: that with Span::file N has the index N - 1.
+  /// Returns the absolute paths of the included files: the one with Span::file N has the index N
+  /// - 1.
   std::vector<std::filesystem::path> included() const;
   /// Returns true if every file that is named could be read.
   bool are_complete() const { return read_ == named_; }
@@ -73,12 +76,13 @@ class Files {
   StepFiles step_files_;
   std::size_t bytes_ = 0;             ///< Size of all included files.
   std::size_t named_ = 0, read_ = 0;  ///< Numbers of includes, and of those that could be read.
-  std::set<std::filesystem::path> wrong_yaml_;  ///< Reported once, however often included.
+  std::set<std::filesystem::path> wrong_yaml_;  ///< Files that are not YAML: each reported once.
   std::vector<FileScope*> order_;
 };
 
-/// Sets the parameters of an included file to the values that the including file gives, and those
-/// of `--param PREFIX.NAME=VALUE`. Reports values for parameters that the file does not declare.
+/// Sets the parameters of an included file to the values that the including file gives. Reports
+/// values of another type, and values for parameters that the file does not declare.
+/// @param given the values, and the names of the including file's own parameters that are passed on
 void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

@@ -60,7 +60,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       step.spec.inputs.push_back({.name = name.scalar, .data = DataSpec{}});
       step.inputs.push_back({{}, member.span});
     } else if (is_data(member)) {
-      if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
+      if (auto data = read_data(name.scalar, member, folder_, diagnostics_)) {
         step.spec.inputs.push_back({.name = name.scalar, .data = std::move(*data)});
         step.inputs.push_back({{}, member.span});
       }
@@ -81,7 +81,7 @@ std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
   const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
   if (!reference) {
     std::error_code error;
-    if (core::is_name(value.scalar) && std::filesystem::exists(root_ / value.scalar, error))
+    if (core::is_name(value.scalar) && std::filesystem::exists(folder_ / value.scalar, error))
       diagnostics_.back().suggestion =
           "for the file or folder of that name write `./" + value.scalar + "`";
     return std::nullopt;

@@ -6,7 +6,7 @@
 namespace pipeline::spec {
 namespace {
 
-/// Parses the number of the `\uXXXX` at `at`.
+/// Parses the number of the `\uXXXX` at `at`; nothing if there is no such escape.
 std::optional<unsigned> escaped(std::string_view text, std::size_t at) {
   if (text.size() < at + 6 || text.substr(at, 2) != "\\u") return std::nullopt;
   unsigned number = 0;
@@ -15,6 +15,7 @@ std::optional<unsigned> escaped(std::string_view text, std::size_t at) {
   return number;
 }
 
+/// Encodes a character above U+FFFF, which takes four bytes.
 std::string utf8(unsigned character) {
   return {static_cast<char>(0xF0 | character >> 18),
           static_cast<char>(0x80 | (character >> 12 & 0x3F)),

@@ -10,6 +10,7 @@
 
 namespace pipeline::spec {
 
+/// The permitted keys of a pipeline file, and of a step.
 extern const std::vector<std::string> pipeline_keys, step_keys;
 
 /// Returns one of `words`; reports anything else, with a suggestion.
@@ -22,8 +23,8 @@ std::optional<std::string> read_word(const char* key, const core::Value& value,
 void report_keys(const core::Value& map, const std::vector<std::string>& allowed,
                  const std::string& place, settings::Diagnostics& diagnostics);
 
-/// Returns true if the map has an unknown key that resembles `key`; the error about that key is
-/// then sufficient.
+/// Returns true if the map has a key that resembles `key`, which it lacks. The error about the
+/// unknown key is then sufficient.
 bool has_misspelt(const core::Value& map, const std::string& key);
 
 }  // namespace pipeline::spec

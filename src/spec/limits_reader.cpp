@@ -6,7 +6,7 @@ namespace pipeline::spec {
 
 unsigned read_units(const std::string& key, const core::Value& value,
                     settings::Diagnostics& diagnostics) {
-  return settings::read_count(key, value, diagnostics, {1, 10'000}).value_or(0);
+  return settings::read_count(key, value, diagnostics, {1, max_units}).value_or(0);
 }
 
 std::map<std::string, unsigned> read_limits(const char* key, const core::Value& value,

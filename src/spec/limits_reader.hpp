@@ -9,6 +9,9 @@
 
 namespace pipeline::spec {
 
+/// Maximum number of units; a larger number is treated as a mistake.
+inline constexpr unsigned max_units = 10'000;
+
 /// Reads `{license: 2}`. @param key `limits` or `uses`, for messages
 std::map<std::string, unsigned> read_limits(const char* key, const core::Value& value,
                                             settings::Diagnostics& diagnostics);

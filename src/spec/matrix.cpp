@@ -31,7 +31,7 @@ constexpr const char* expected_items =
     "`${STEP.OUTPUT[*]}`, for the items of a JSON list or folder that a step makes, "
     "`${STEP.OUTPUT.MEMBER[*]}`, or `${params.NAME[*]}`, for those of a list";
 
-/// Takes `${STEP.OUTPUT.MEMBER[*]}` apart; nothing for another form.
+/// Parses `${STEP.OUTPUT.MEMBER[*]}`; returns nothing for another form.
 std::optional<OutputValue> items_named(std::string_view text) {
   constexpr std::string_view begin = "${", end = "[*]}";
   if (!text.starts_with(begin) || !text.ends_with(end)) return std::nullopt;
@@ -90,7 +90,7 @@ class MatrixReader {
       for (const auto& [name, value] : include->items[0].members)
         add_axis(name);  // The rows of `include` alone define the matrix.
     if (is_open_) {
-      close_off(map);
+      check_open(map);
       return std::nullopt;
     }
     if (matrix_.axes.empty() && diagnostics_.size() == before)
@@ -115,7 +115,7 @@ class MatrixReader {
   }
 
   /// Reports keys that a matrix cannot have while its values are not known.
-  void close_off(const core::Value& map) {
+  void check_open(const core::Value& map) {
     open_.spec.of = step_.spec.name;
     for (const char* key : {"include", "exclude"})
       if (const core::Value* value = map.find(key)) {

@@ -17,6 +17,7 @@ namespace pipeline::spec {
 class MemoryBudget;
 struct ReadStep;
 
+/// A matrix with its values.
 struct Matrix {
   std::vector<std::string> axes;
   std::vector<std::vector<Json>>

@@ -24,8 +24,8 @@ void add(std::vector<std::string>& names, std::string_view name) {
 }
 
 /// Removes the name of the reporting program: `python: can't open file 'x.py'`, `sh: 1: cannot open
-/// x`. A name before a complaint without another name stays: `data.csv: No such file or directory`.
-std::string_view without_speaker(std::string_view line) {
+/// x`. Keeps a first name that is the only one: `data.csv: No such file or directory`.
+std::string_view without_program(std::string_view line) {
   const auto end = line.find(": ");
   if (end == line.npos || line.substr(0, end).find_first_of(" '\"`") != line.npos) return line;
   const auto rest = line.substr(end + 2);
@@ -81,7 +81,7 @@ MissingNames missing_names(std::string_view output) {
       add(names.modules, name);
       continue;
     }
-    line = without_speaker(line);
+    line = without_program(line);
     read_quoted(line, names.paths);
     read_words(line, words);
   }

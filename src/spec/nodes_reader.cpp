@@ -2,16 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrators/catalog/catalog.hpp"
 #include "settings/accelerator.hpp"
 #include "spec/keys.hpp"
 
 namespace pipeline::spec {
 namespace {
 
+/// Larger numbers are treated as mistakes; NodesSpec::restarts has eight bits.
 constexpr unsigned max_nodes = 4096, max_processes = 1024, max_restarts = 255;
 constexpr const char* nodes_example = "as in `nodes: 2` or `nodes: {count: 2, processes: gpus}`";
 
+/// Reads a number from 1 to `max`; returns 1 for anything else, which is reported.
 std::uint16_t read_number_of(const char* key, const core::Value& value, unsigned max,
                              settings::Diagnostics& diagnostics) {
   return static_cast<std::uint16_t>(
@@ -114,12 +115,6 @@ void check_nodes(const StepSpec& step, const core::Value& written,
   std::vector<settings::GpuProblem> problems;
   const auto gpus = settings::gpu_request(step.settings->resources, problems);
   if (problems.empty()) check_gpus(step, gpus, written.span, diagnostics);
-  const std::string& place = step.orchestrator;
-  if (!place.empty() && !orchestrators::traits_of(place).runs_nodes)
-    settings::report(diagnostics, "no-nodes",
-                     "step '" + step.name + "' has `nodes`, and the orchestrator '" + place +
-                         "' runs one process for a step",
-                     written.span, {}, "write `orchestrator: local` or `orchestrator: docker`");
   if (!step.services.empty())
     settings::report(diagnostics, "contradiction",
                      "step '" + step.name + "' has nodes and services", written.span,
@@ -147,6 +142,7 @@ nlohmann::json nodes_schema() {
     return nlohmann::json{{"type", "integer"}, {"minimum", 1}, {"maximum", max}};
   };
   const nlohmann::json count{{"anyOf", {number(max_nodes), filled}}};
+  const nlohmann::json restarts{{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}};
   nlohmann::json map{
       {"type", "object"},
       {"properties",
@@ -161,7 +157,7 @@ nlohmann::json nodes_schema() {
         {"visible", described({{"enum", {"node", "own"}}},
                               "The GPUs that a process sees: all of its node's, or an equal "
                               "share. Default: node.")},
-        {"restarts", described({{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}},
+        {"restarts", described({{"anyOf", {restarts, filled}}},
                                "How often all processes of an attempt begin again in place after "
                                "one has failed. Default: 0.")}}},
       {"additionalProperties", false}};

@@ -16,7 +16,7 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
 void check_nodes(const StepSpec& step, const core::Value& written,
                  settings::Diagnostics& diagnostics);
 
-/// Returns the nodes as read_nodes() reads them.
+/// Returns the document from which read_nodes() reads these nodes.
 nlohmann::json nodes_document(const NodesSpec& nodes);
 
 nlohmann::json nodes_schema();

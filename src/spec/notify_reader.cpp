@@ -55,8 +55,8 @@ void read_address(const core::Value& value, const std::filesystem::path& folder,
   settings::report_unknown_keys(value, address_keys, "'url'", diagnostics);
   const auto *variable = value.find("env"), *file = value.find("file");
   if ((variable != nullptr) == (file != nullptr))
-    settings::report(diagnostics, "missing-key", "'url' has either 'env' or 'file'", value.span,
-                     {"as in `url: {env: SLACK_WEBHOOK}`"});
+    settings::report(diagnostics, "missing-key", "'url' must have either 'env' or 'file'",
+                     value.span, {"as in `url: {env: SLACK_WEBHOOK}`"});
   if (variable)
     notify.url_variable =
         settings::read_text("env", *variable, settings::formats::variable, diagnostics)
@@ -66,8 +66,8 @@ void read_address(const core::Value& value, const std::filesystem::path& folder,
       notify.url_file = user_path(*path, folder);
 }
 
-NotifySpec read_one(const core::Value& value, const std::filesystem::path& folder,
-                    settings::Diagnostics& diagnostics) {
+NotifySpec read_webhook(const core::Value& value, const std::filesystem::path& folder,
+                        settings::Diagnostics& diagnostics) {
   NotifySpec notify;
   if (!settings::expect_map("notify", value, diagnostics)) return notify;
   settings::report_unknown_keys(value, notify_keys, "'notify'", diagnostics);
@@ -98,10 +98,10 @@ std::vector<NotifySpec> read_notify(const core::Value& value, const std::filesys
                                     settings::Diagnostics& diagnostics) {
   std::vector<NotifySpec> all;
   if (value.kind != core::Value::Kind::list) {
-    all.push_back(read_one(value, folder, diagnostics));
+    all.push_back(read_webhook(value, folder, diagnostics));
     return all;
   }
-  for (const auto& item : value.items) all.push_back(read_one(item, folder, diagnostics));
+  for (const auto& item : value.items) all.push_back(read_webhook(item, folder, diagnostics));
   return all;
 }
 

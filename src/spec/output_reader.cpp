@@ -20,8 +20,8 @@ constexpr settings::Format file_name{
     "a file name of letters, digits, `_`, `-` and `.` that begins with a letter or digit",
     core::is_name};
 
-/// Returns the output that a wrong name probably stands for, with its file: of `info.json` and of
-/// the maps `{info: info.json}` and `{name: info, file: info.json}`.
+/// Returns the output that a wrong name probably stands for: `info` with the file `info.json` for
+/// the text `info.json` and for the maps `{info: info.json}` and `{name: info, file: info.json}`.
 std::optional<OutputSpec> meant_output(const core::Value& written) {
   OutputSpec meant;
   if (written.kind == core::Value::Kind::scalar) {
@@ -103,7 +103,7 @@ class OutputReader {
 
   StepSpec& step_;
   settings::Diagnostics& diagnostics_;
-  std::unordered_map<std::string, std::string> makers_;  ///< From a file name to its output.
+  std::unordered_map<std::string, std::string> makers_;  ///< Names of outputs by file name.
 };
 
 void OutputReader::add(const core::Value& name, const core::Value& file, OutputFlags flags) {
@@ -114,7 +114,8 @@ void OutputReader::add(const core::Value& name, const core::Value& file, OutputF
                      "the file of output '" + name.scalar + "' must be " + file_name.expected +
                          ", not " + settings::describe(file),
                      file.span);
-    step_.outputs.push_back({name.scalar, name.scalar});  // References to it are then no errors.
+    // Added all the same, so that references to the output are not errors, too.
+    step_.outputs.push_back({name.scalar, name.scalar});
     return;
   }
   const auto [other, is_new] = makers_.emplace(file.scalar, name.scalar);
@@ -139,7 +140,7 @@ void OutputReader::report_bad_name(const core::Value& name) {
       name.span, {},
       meant ? "a name with its file is `outputs: {" + meant->name + ": " + meant->file_name + "}`"
             : "");
-  // References to the output are then not errors, too.
+  // Added all the same, so that references to the output are not errors, too.
   if (meant) step_.outputs.push_back(*meant);
 }
 
@@ -179,14 +180,15 @@ void check_result_folders(const std::vector<StepSpec>& steps,
                      "name a parameter in it: `publish_to: ./results/${params.X}`");
   };
   const StepSpec* refused = nullptr;
-  const auto is_known = [&](const StepSpec& step) {  // Of another instance.
+  // Instances have the line of their step, for which one error is enough.
+  const auto is_reported = [&](const StepSpec& step) {
     return refused && refused->line == step.line && refused->file == step.file;
   };
   for (const auto& step : steps) {
     if (step.publish_to.empty()) continue;
     const bool has_copies =
         step.outputs.empty() || !std::ranges::all_of(step.outputs, &OutputSpec::temp);
-    if (!has_copies && !is_known(step)) {
+    if (!has_copies && !is_reported(step)) {
       refused = &step;
       settings::report(diagnostics, "contradiction",
                        "the `publish_to` of '" + step.name +
@@ -211,7 +213,7 @@ void check_result_folders(const std::vector<StepSpec>& steps,
                          "the output '" + output.name + "' of '" + step.name + "' would replace " +
                              other->first + ", which the pipeline reads",
                          model::span_of(step), {}, "name another folder under `publish_to`");
-      if (is_new || is_known(step)) continue;
+      if (is_new || is_reported(step)) continue;
       refused = &step;
       refuse(step, "'" + other->second->name + "' and '" + step.name + "' would both write " +
                        other->first);

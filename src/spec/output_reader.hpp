@@ -23,8 +23,9 @@ inline constexpr settings::Format slot_name{
 /// that references to it are not errors, too.
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics);
 
-/// Reports a `publish_to` to which several steps, or the rounds or instances that a run makes of
-/// one, would write the same files, and copies that would replace what the pipeline reads.
+/// Reports a `publish_to` that gets no copies or is a file, one to which several steps, or the
+/// rounds or instances that a run makes of a step, would write the same files, and one whose copies
+/// would replace files that the pipeline reads.
 /// @param sources the files that the pipeline was read from
 void check_result_folders(const std::vector<StepSpec>& steps,
                           const std::vector<std::filesystem::path>& sources,

@@ -92,7 +92,7 @@ void set_member(Json& whole, nlohmann::json& member, const std::string& path, co
   keep_written(whole, path, value);
 }
 
-/// Returns the first `.` of the name; its end if there is none.
+/// Returns the offset of the first `.` of the name; the name's size if there is none.
 std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), name.size()); }
 
 }  // namespace

@@ -15,8 +15,9 @@
 
 namespace pipeline::spec {
 
-/// Call the functions in the order of their declarations: the first apply() for each file, an
-/// including file before the files that it includes.
+/// Sets the parameters of files and steps to the values of options. Call the functions in the order
+/// of their declarations: the first apply() for each file, an including file before the files that
+/// it includes.
 class ParameterOptions {
  public:
   /// Keeps a reference to the diagnostics.
@@ -31,8 +32,7 @@ class ParameterOptions {
   void apply(FileScope& scope);
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);
-  /// Reports each option that names no parameter.
-  /// @param steps the steps, whose matrices have been read
+  /// Reports each option that names no parameter. The matrices of the steps must have been read.
   void report_unknown(const Defaults& defaults, const std::vector<ReadStep>& steps);
 
  private:

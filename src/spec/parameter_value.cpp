@@ -12,7 +12,8 @@
 namespace pipeline::spec {
 namespace {
 
-/// A list or map is one word of a command and one variable, which Linux limits to 128 KiB each.
+/// Maximum size of a list or map as JSON, in which it is one word of a command and one variable:
+/// Linux limits each of them to 128 KiB.
 constexpr std::size_t max_bytes = 64 << 10;
 
 /// Returns true for digits such as `01234` and `-07.5`, whose first one a number would lose.
@@ -52,6 +53,12 @@ std::optional<Json> read(const std::string& name, const core::Value& value,
     if (json) (*made)[key.scalar] = std::move(**json);
   }
   return is_whole ? std::optional(std::move(made)) : std::nullopt;
+}
+
+/// Returns true for an item of a matrix that is, or may turn out to be, the JSON of a list or map.
+bool may_be_json_text(const nlohmann::json& value) {
+  if (value.is_null()) return true;  // An item that a step will make.
+  return value.is_string() && value.get_ref<const std::string&>().find_first_of("{[") == 0;
 }
 
 }  // namespace
@@ -124,12 +131,6 @@ const char* kind_of(const nlohmann::json& value) {
          : value.is_array()  ? "a list"
          : value.is_object() ? "a map"
                              : "a text";
-}
-
-/// Returns true for an item of a matrix that is, or may turn out to be, the JSON of a list or map.
-bool may_be_json_text(const nlohmann::json& value) {
-  if (value.is_null()) return true;  // An item that a step makes.
-  return value.is_string() && value.get_ref<const std::string&>().find_first_of("{[") == 0;
 }
 
 ParameterMember member_of(const std::string& name, const nlohmann::json& value,

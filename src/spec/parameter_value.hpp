@@ -26,8 +26,8 @@ std::optional<Json> read_scalar(const core::Value& scalar, settings::Diagnostics
 /// holds is not reported.
 std::optional<Json> scalar_of(const core::Value& scalar);
 
-/// Adds the texts of the numbers in `part` to Json::written of `whole`. `path` is the place of
-/// `part` in `whole`.
+/// Adds the user's texts of the numbers in `part` to Json::written of `whole`.
+/// @param path the place of `part` in `whole`
 void keep_written(Json& whole, const std::string& path, const Json& part);
 
 /// Returns `member`, the part of `whole` that `path` names, with the texts of its numbers.
@@ -43,6 +43,7 @@ struct ParameterMember {
   std::string suggestion = {};
 };
 
+/// Returns the part of a parameter's value that `path` names.
 /// @param name the parameter's name, for messages
 /// @param path the names that follow the parameter's: `lr`, `layers.0`
 ParameterMember member_of(const std::string& name, const nlohmann::json& value,

@@ -16,7 +16,8 @@ struct FileParameters {
   std::map<std::string, std::string> places;  ///< For messages: `few.yaml:2:1`.
 };
 
-/// Throws InputError with all errors of the file, or if there is no such file.
+/// Reads the file, YAML or JSON. Throws InputError with all errors of the file, or if there is no
+/// such file.
 FileParameters load_parameters(const std::filesystem::path& file);
 
 }  // namespace pipeline::spec

@@ -87,8 +87,8 @@ void declare_axes(std::vector<ReadStep>& steps) {
     const core::Value* matrix = step.body->find("matrix");
     if (!matrix) continue;
     for (const auto& [axis, values] : matrix->members)
-      step.spec.parameters.try_emplace(
-          axis.scalar);  // Invalid axes are declared too, so that each error is reported once.
+      // Invalid axes are declared, too, so that each error is reported once.
+      step.spec.parameters.try_emplace(axis.scalar);
     for (const auto& axis : axes_of(step)) step.spec.parameters.try_emplace(axis);
   }
 }
@@ -101,13 +101,13 @@ void read_included_defaults(FileScope& scope, StepReader& reader, StepReader& in
     give_parameters(scope,
                     including.read_given_parameters(*scope.parameters, scope.parent->defaults),
                     diagnostics);
-  auto code =
-      std::move(scope.defaults.code);  // The patterns refer to the included file's own folder.
+  // Patterns of `code` refer to the file's own folder, so that it does not inherit them.
+  auto code = std::move(scope.defaults.code);
   inherit(scope.defaults, scope.parent->defaults);
   scope.defaults.code = std::move(code);
 }
 
-/// Gives the steps that declare variables of the user's the values in `.env`.
+/// Gives the values in `.env` to the steps that take variables from the user's environment.
 void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
   const auto file = pipeline.root / code::env_file_name;
   CopyOnWrite<StringMap> values;
@@ -133,8 +133,8 @@ std::size_t memory_of(const Defaults& defaults) {
          model::memory_of(defaults.secrets);
 }
 
-/// Takes memory for the copies of the file's defaults in its steps; false if there is too little.
-/// Steps without settings of their own share the file's settings.
+/// Takes memory for the copies of the file's defaults in its steps; returns false if there is too
+/// little. Steps without settings of their own share the file's settings.
 bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
   const core::Value* list = scope.root.find("steps");
   if (!list) return true;
@@ -150,8 +150,8 @@ bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
          budget.take(static_cast<std::size_t>(with_settings), settings, maker, list->span);
 }
 
-/// Takes memory for the instances of the step's matrix; false if there is too little. Settings that
-/// refer to parameters are copied for each instance.
+/// Takes memory for the instances of the step's matrix; returns false if there is too little.
+/// Settings that refer to parameters are copied for each instance.
 bool take_instances(const ReadStep& step, MemoryBudget& budget) {
   if (!step.matrix) return true;
   auto bytes = model::memory_of(step.spec);
@@ -208,7 +208,8 @@ class PipelineReader {
         options_(given.parameters, given.parameter_places, diagnostics),
         budget_(diagnostics) {}
 
-  /// Returns the pipeline, without its steps once the memory budget is spent, which is reported.
+  /// Returns the pipeline, without steps if they need more memory than the budget, which is
+  /// reported.
   PipelineSpec read() && {
     const FileScope& main = files_.main();
     pipeline_.file = main.file;
@@ -300,7 +301,7 @@ void PipelineReader::resolve_references() {
   keep_named_parameters(steps_);
 }
 
-/// Lists the files that the pipeline was read from, and the names of filled parameters.
+/// Lists the files that the pipeline was read from, and the parameters that are filled into them.
 void PipelineReader::list_sources() {
   std::set<std::string> filled_names;
   for (const FileScope* scope : files_.in_order()) add_filled_names(scope->root, filled_names);
@@ -345,11 +346,18 @@ void PipelineReader::expand_steps() {
   throw core::InputError(std::move(diagnostics), std::move(sources));
 }
 
+/// A pipeline's own file, or the document that a program makes.
+struct Document {
+  core::Value root;
+  std::string_view text;  ///< For the lines that errors show; may be empty.
+  fs::path file;          ///< Relative paths are resolved against its folder.
+  fs::path name;          ///< The file's name for messages; empty for a program.
+};
+
 /// Reads the pipeline with its included files; throws InputError with all diagnostics.
-/// @param name the file's name for messages; empty for a program
-PipelineSpec read_files(core::Value root, std::string_view text, const fs::path& file,
-                        const fs::path& name, const LoadOptions& options,
+PipelineSpec read_files(Document document, const LoadOptions& options,
                         settings::Diagnostics& diagnostics) {
+  auto& [root, text, file, name] = document;
   if (root.kind != core::Value::Kind::map) {
     settings::report(
         diagnostics, "wrong-type",
@@ -404,11 +412,11 @@ std::string read_existing(const fs::path& file) {
   return core::read_file(file);
 }
 
-/// Files from this size on are not kept in memory while their steps are read.
+/// Files from this size on, bytes, are not kept in memory while their steps are read.
 constexpr std::size_t large_text = 1u << 20;
 
-/// @param owned the string that has `text`, which is freed once the document is read; errors then
-/// show no source lines. Null: the text stays
+/// @param owned the string that has `text`; freed once the document is parsed, so that errors show
+/// no source lines. Null: the text stays
 PipelineSpec parse_document(std::string_view text, std::string* owned, const fs::path& file,
                             const LoadOptions& options) {
   text = core::without_byte_order_mark(text);
@@ -419,7 +427,7 @@ PipelineSpec parse_document(std::string_view text, std::string* owned, const fs:
     settings::Diagnostics notices;
     auto converted = ecs_import::pipeline_of(*root, diagnostics, notices);
     check_unfilled(converted, diagnostics);
-    auto pipeline = read_files(std::move(converted), text, file, file, options, diagnostics);
+    auto pipeline = read_files({std::move(converted), text, file, file}, options, diagnostics);
     pipeline.reserve_gpus_together = true;
     if (options.notices) *options.notices = texts_of(notices, file);
     return pipeline;
@@ -430,7 +438,7 @@ PipelineSpec parse_document(std::string_view text, std::string* owned, const fs:
     std::string().swap(*owned);
     text = {};
   }
-  return read_files(std::move(*root), text, file, file, options, diagnostics);
+  return read_files({std::move(*root), text, file, file}, options, diagnostics);
 }
 
 }  // namespace
@@ -441,7 +449,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
 
 PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptions& options) {
   settings::Diagnostics diagnostics;
-  return read_files(root, {}, file, {}, options, diagnostics);
+  return read_files({root, {}, file, {}}, options, diagnostics);
 }
 
 PipelineSpec load(const fs::path& file, const LoadOptions& options) {

@@ -28,7 +28,7 @@ namespace {
 using Parameters = std::map<std::string, Json>;
 
 constexpr std::string_view opening = "${params.";
-constexpr std::size_t max_filled = 1 << 20;
+constexpr std::size_t max_filled = 1 << 20;  // Bytes of a text with its parameters.
 constexpr std::array filled_keys{"settings",   "retry", "timeout",  "cache", "stalled_after",
                                  "publish_to", "wait",  "services", "nodes"};
 
@@ -206,7 +206,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
                        source.span,
                        {"with `${params.X}`, an input is data from outside of the pipeline: "
                         "`./data/${params.X}`"});
-    else if (auto data = read_data(input.name, source, root_, diagnostics_))
+    else if (auto data = read_data(input.name, source, folder_, diagnostics_))
       input.data = std::move(*data);
   }
 }

@@ -1,6 +1,6 @@
 /// @file
-/// `${params.X}` in settings, times, the cache's texts, folders and data: filled in when the file
-/// is read, for each instance of a matrix with its own values.
+/// Fills in `${params.X}` in settings, times, the cache's texts, folders and data, when the file is
+/// read; for an instance of a matrix, with the instance's own values.
 #pragma once
 
 #include <map>

@@ -49,6 +49,14 @@ const Strings& profile_keys() {
   return keys;
 }
 
+/// Returns true for `requirements` that are the name of a file, or a list that names one.
+bool names_requirements_file(const core::Value& requirements) {
+  return requirements.kind == core::Value::Kind::scalar ||
+         std::ranges::any_of(requirements.items, [](const core::Value& item) {
+           return item.scalar.starts_with("-r ") || item.scalar.starts_with("-c ");
+         });
+}
+
 /// Reports settings that name files of the pipeline's folder, which a profile does not have.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
   const core::Value* docker = settings.find("docker");
@@ -56,7 +64,7 @@ void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostic
   for (const auto& [key, value] : docker->members) {
     const bool is_file = key.scalar == "dockerfile" || key.scalar == "build_context_root" ||
                          key.scalar == "pyproject_path" ||
-                         (key.scalar == "requirements" && value.kind == core::Value::Kind::scalar);
+                         (key.scalar == "requirements" && names_requirements_file(value));
     if (is_file)
       settings::report(
           diagnostics, "bad-profile",
@@ -74,7 +82,7 @@ fs::path read_path(const char* key, const core::Value& value, const fs::path& fi
   return path ? user_path(*path, fs::absolute(file).parent_path()) : fs::path();
 }
 
-/// Reads `s3://team/pipe`, or a map with such a `bucket`.
+/// Reads the address of a remote store, `s3://team/pipe`.
 std::string read_address(const core::Value& value, const fs::path& file,
                          settings::Diagnostics& diagnostics) {
   const auto text = settings::read_text("bucket", value, settings::formats::word, diagnostics);
@@ -89,7 +97,7 @@ std::string read_address(const core::Value& value, const fs::path& file,
   return {};
 }
 
-/// The address of a server, without a path, because the paths of its pages are appended.
+/// Refuses a path, because the paths of pages are appended to the address.
 constexpr settings::Format page_address{
     "the address of `pipe serve`, `http://HOST:PORT`", [](std::string_view text) {
       const auto host = text.starts_with("https://") ? 8U : text.starts_with("http://") ? 7U : 0U;
@@ -119,6 +127,7 @@ std::string read_option(const blobs::Option& option, const core::Value& value, c
   return text;
 }
 
+/// Reads `artifact_store`: an address, or a map with the address as its `bucket`.
 settings::RemoteStoreSettings read_store(const core::Value& key, const core::Value& value,
                                          const fs::path& file, settings::Diagnostics& diagnostics) {
   settings::RemoteStoreSettings store;
@@ -130,7 +139,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   if (const auto* address = value.find("bucket"))
     store.url = read_address(*address, file, diagnostics);
   else if (!has_misspelt(value, "bucket"))
-    settings::report(diagnostics, "missing-key", "a remote store has a `bucket`", key.span,
+    settings::report(diagnostics, "missing-key", "the remote store has no `bucket`", key.span,
                      {"as in `artifact_store: {bucket: s3://team/pipe}`"});
   Strings known{"bucket"};
   for (const auto& option : blobs::options_of(store.url)) {
@@ -152,7 +161,7 @@ constexpr settings::Format volume_format{
                  : text.starts_with("/") && settings::formats::path.accepts(text);
     }};
 
-/// Reads a valid field of an orchestrator.
+/// Reads a field of an orchestrator, and reports a wrong value.
 void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
                 Profile& profile, settings::Diagnostics& diagnostics) {
   using Kind = orchestrators::ConnectionField::Kind;
@@ -183,16 +192,18 @@ void read_field(const orchestrators::ConnectionField& field, const core::Value& 
 }
 
 /// Reads the fields of an orchestrator that are in one map.
+/// @param member the map with its key
 void read_connection_map(const orchestrators::Entry& entry,
-                         const orchestrators::ConnectionMap& which, const core::Value& key,
-                         const core::Value& map, Profile& profile,
+                         const orchestrators::ConnectionMap& declared,
+                         const core::Value::Member& member, Profile& profile,
                          settings::Diagnostics& diagnostics) {
-  if (!settings::expect_map(which.key, map, diagnostics)) return;
-  const auto prefix = which.key + ".";
+  const auto& [key, map] = member;
+  if (!settings::expect_map(declared.key, map, diagnostics)) return;
+  const auto prefix = declared.key + ".";
   Strings keys;
   for (const auto& field : entry.connection)
     if (field.key.starts_with(prefix)) keys.push_back(field.key.substr(prefix.size()));
-  settings::report_unknown_keys(map, keys, "a " + which.key, diagnostics);
+  settings::report_unknown_keys(map, keys, "a " + declared.key, diagnostics);
   bool is_complete = true;
   for (const auto& field : entry.connection) {
     if (!field.key.starts_with(prefix)) continue;
@@ -201,18 +212,19 @@ void read_connection_map(const orchestrators::Entry& entry,
     is_complete &= value != nullptr;
   }
   if (!is_complete)
-    settings::report(diagnostics, "missing-key", which.missing_key_message, key.span,
-                     {"as in `" + which.example + "`"});
+    settings::report(diagnostics, "missing-key", declared.missing_key_message, key.span,
+                     {"as in `" + declared.example + "`"});
 }
 
-/// Reads the key's part of an orchestrator's connection.
-void read_connection(const core::Value& key, const core::Value& value, Profile& profile,
+/// Reads a member of a profile that belongs to the connection of an orchestrator; ignores others.
+void read_connection(const core::Value::Member& member, Profile& profile,
                      settings::Diagnostics& diagnostics) {
+  const auto& [key, value] = member;
   for (const auto& entry : orchestrators::catalog()) {
     for (const auto& field : entry.connection)
       if (field.key == key.scalar) read_field(field, value, profile, diagnostics);
     for (const auto& map : entry.connection_maps)
-      if (map.key == key.scalar) read_connection_map(entry, map, key, value, profile, diagnostics);
+      if (map.key == key.scalar) read_connection_map(entry, map, member, profile, diagnostics);
   }
 }
 
@@ -231,11 +243,11 @@ void read_registry(const core::Value& registry, Profile& profile,
   target = std::move(*repository);
 }
 
-/// Reports maps that exclude an `artifact_store`, or need one.
+/// Reports maps of orchestrators that exclude an `artifact_store`, or need one.
 void check_store(const core::Value& map, const Profile& profile,
                  settings::Diagnostics& diagnostics) {
   const auto* store = map.find("artifact_store");
-  // Pods can use such a store by presigned addresses, without credentials.
+  // Pods need no credentials for a store that has presigned addresses.
   const bool presigns = store && blobs::can_presign(profile.remote_store.url);
   const bool is_wrong = store && !profile.remote_store.is_given();  // This is reported already.
   for (const auto& entry : orchestrators::catalog())
@@ -255,7 +267,9 @@ Profile read_profile(const core::Value& map, const fs::path& file,
   Profile profile;
   profile.file = file;
   settings::report_unknown_keys(map, profile_keys(), "a profile", diagnostics);
-  for (const auto& [key, value] : map.members) {
+  constexpr unsigned max_jobs = 100'000;
+  for (const auto& member : map.members) {
+    const auto& [key, value] = member;
     if (key.scalar == "description")
       profile.description =
           settings::read_text("description", value, settings::formats::text, diagnostics)
@@ -265,7 +279,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
           read_word("orchestrator", value, orchestrators::orchestrator_names(), diagnostics)
               .value_or("");
     else if (key.scalar == "jobs")
-      profile.jobs = settings::read_count("jobs", value, diagnostics, {1, 100'000}).value_or(0);
+      profile.jobs = settings::read_count("jobs", value, diagnostics, {1, max_jobs}).value_or(0);
     else if (key.scalar == "limits")
       profile.limits = read_limits("limits", value, diagnostics);
     else if (key.scalar == "keep_storage")
@@ -282,7 +296,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
       profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
     }
-    read_connection(key, value, profile, diagnostics);
+    read_connection(member, profile, diagnostics);
   }
   check_store(map, profile, diagnostics);
   if (const auto* registry = map.find("registry")) read_registry(*registry, profile, diagnostics);

@@ -1,5 +1,5 @@
 /// @file
-/// The values that are read for a step and for the pipeline's defaults.
+/// A step, and the values of keys that pipelines and steps share, while a file is read.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ namespace pipeline::spec {
 /// The keys of both pipelines and steps; the pipeline's values are each step's defaults.
 struct Defaults {
   std::map<std::string, Json> parameters;
-  std::set<std::string>
-      taken_parameters;  ///< In a step: the pipeline's parameters that it names under `parameters`.
+  /// The pipeline's parameters that a step names under `parameters`.
+  std::set<std::string> taken_parameters;
   std::optional<std::vector<std::string>> shell;  ///< See Command::interpreter.
   StepEnvironment environment;
   std::vector<SecretSpec> secrets;
@@ -34,8 +34,8 @@ struct Defaults {
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< Part of the key `cache`, as is `cache_until`.
   std::string cache_until;
-  std::filesystem::path
-      publish_to;  ///< A key of steps only, as are `wait`, `services` and `nodes`.
+  // The keys of steps alone whose texts may name parameters.
+  std::filesystem::path publish_to;
   std::string wait;
   std::map<std::string, ServiceSpec> services;
   NodesSpec nodes{.count = 0};
@@ -44,26 +44,27 @@ struct Defaults {
 struct FileScope;
 class StepReader;
 
-/// A step with the source positions that later checks report. The core::Values that it points to
-/// are parts of the document. The spec is an element of the list that becomes the pipeline's, so
+/// A step with the source positions that later checks report. Its pointers to core::Value refer to
+/// parts of the document. The spec is an element of the list that becomes the pipeline's, so
 /// that a large pipeline is in memory once.
 struct ReadStep {
   StepSpec& spec;
   const FileScope* scope = nullptr;  ///< Never null.
   StepReader* reader = nullptr;      ///< Never null.
   const core::Value* key = nullptr;
-  core::Value* body = nullptr;  ///< Its members that are not in the spec yet, or that errors show.
+  core::Value* body = nullptr;  ///< The members that are not in the spec yet, or that errors show.
   /// Path of the notebook that stands in place of a command.
   Rare<std::string> notebook;
-  /// The steps that an input or an item of `after` selects; until matrices are expanded, the spec
-  /// has names only.
+  /// The steps that an input or an item of `after` selects. Until matrices are expanded, the spec
+  /// has only the name of the step with the matrix.
   struct Reference {
     model::Selector selector;
     core::Span span;
   };
-  /// As many as the spec has; without a step for an input with data.
+  /// One for each input and each `after` of the spec, in the same order; empty for an input with
+  /// data.
   RareList<Reference> inputs, after;
-  /// A repeated step's input from the round before.
+  /// The output of the round before that an input of a repeated step takes: its `then`.
   struct ThenSource {
     std::size_t input;  ///< Index of the input.
     model::Selector selector;
@@ -78,7 +79,7 @@ struct ReadStep {
   };
   RareList<ConditionValue> condition_values, until_values;  ///< For `when`; for `until`.
   Rare<Matrix> matrix;
-  Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
+  Rare<OpenMatrix> open;  ///< In place of `matrix`, if another step makes some of the values.
   /// Parameters that belong to the step even if its command does not name them.
   Rare<std::set<std::string>> own_parameters;
   /// Keys of the step, and indexes of its inputs, whose texts name parameters: they are read for
@@ -91,7 +92,7 @@ struct ReadStep {
     own_parameters->insert(std::move(name));
   }
   bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
-  RareList<std::filesystem::path> files;  ///< The files that its matrix was read from.
+  RareList<std::filesystem::path> files;  ///< The tables that the matrix was read from.
 };
 
 }  // namespace pipeline::spec

@@ -27,7 +27,7 @@ Steps by_name(const std::vector<ReadStep>& steps) {
   return found;
 }
 
-/// Returns true if the step says itself how often it is repeated.
+/// Returns true if the step declares the repetition; false if it names a step that does.
 bool has_rounds(const ReadStep& step) {
   const Value* repeat = step.body->find("repeat");
   return repeat && repeat->kind == Value::Kind::map;

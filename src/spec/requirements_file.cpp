@@ -46,9 +46,11 @@ class RequirementsReader {
                      std::set<fs::path>& sources)
       : place_(place), diagnostics_(diagnostics), sources_(sources) {}
 
-  /// @param is_constraints the lines only restrict the versions of other requirements
-  void read(const fs::path& file, const std::string& name, bool is_constraints = false) {
-    if (!seen_.insert({file.lexically_normal(), is_constraints}).second) return;
+  /// The lines of a file: packages to install, or limits for the versions of such packages.
+  enum class Content { requirements, constraints };
+
+  void read(const fs::path& file, const std::string& name, Content content) {
+    if (!seen_.insert({file.lexically_normal(), content}).second) return;
     sources_.insert(file.lexically_normal());
     std::error_code error;
     if (!fs::is_regular_file(file, error) || ::access(file.c_str(), R_OK) != 0) {
@@ -77,15 +79,15 @@ class RequirementsReader {
         logical.pop_back();
         continue;
       }
-      add(core::trimmed(logical), {file, name, number, is_constraints});
+      add(core::trimmed(logical), {file, name, number, content});
       logical.clear();
     }
-    add(core::trimmed(logical), {file, name, 0, is_constraints});
+    add(core::trimmed(logical), {file, name, 0, content});
   }
 
-  /// Adds an item of a list in the pipeline's folder.
-  void add_item(std::string_view line, const fs::path& root) {
-    add(line, {root / "pipeline.yaml", "pipeline.yaml", 0, false});
+  /// Adds an item of the list `requirements` in a file of the folder.
+  void add_item(std::string_view line, const fs::path& folder) {
+    add(line, {folder / "requirements", "requirements", 0, Content::requirements});
   }
 
   std::vector<std::string> take() { return std::move(lines_); }
@@ -94,18 +96,19 @@ class RequirementsReader {
   struct Line {
     const fs::path& file;
     const std::string& name;
-    unsigned number;
-    bool is_constraint;
+    unsigned number;  ///< Counted from 1; 0: unknown.
+    Content content;
+    bool is_constraint() const { return content == Content::constraints; }
     std::string where() const { return number ? name + ":" + std::to_string(number) : name; }
   };
 
   void add(std::string_view line, const Line& from) {
     if (line.empty()) return;
     if (const auto file = argument_of(line, "-r", "--requirement"))
-      return include(line, *file, from, from.is_constraint);
+      return include(line, *file, from, from.content);
     if (const auto file = argument_of(line, "-c", "--constraint")) {
       if (file->find_first_of("<>=~! ") == std::string_view::npos)
-        return include(line, *file, from, true);
+        return include(line, *file, from, Content::constraints);
       return keep("--constraint " + std::string(*file));  // Keeps the constraint itself.
     }
     if (argument_of(line, "-e", "--editable") || line.starts_with('.') || line.starts_with('/') ||
@@ -118,19 +121,18 @@ class RequirementsReader {
     else if (!settings::formats::requirement.accepts(line))
       return refuse(from, line,
                     std::string("expected: ") + settings::formats::requirement.expected);
-    else if (from.is_constraint && !line.starts_with('-'))
+    else if (from.is_constraint() && !line.starts_with('-'))
       keep("--constraint " + std::string(line));
     else
       keep(std::string(line));
   }
 
-  void include(std::string_view line, std::string_view file, const Line& from,
-               bool is_constraints) {
+  void include(std::string_view line, std::string_view file, const Line& from, Content content) {
     if (file.find("://") != std::string_view::npos)
       return refuse(from, line,
                     "list the requirements here: an address may serve something else tomorrow");
     read(from.file.parent_path() / file,
-         (fs::path(from.name).parent_path() / file).generic_string(), is_constraints);
+         (fs::path(from.name).parent_path() / file).generic_string(), content);
   }
 
   /// Adds a path, relative to the pipeline's folder in every file, as with pip's working folder.
@@ -140,9 +142,9 @@ class RequirementsReader {
     if (path == ".") path = "./";
     if (editable && !path.starts_with('.') && !path.starts_with('/')) path.insert(0, "./");
     const auto written = (editable ? "-e " : "") + path;
-    if (from.is_constraint || !settings::formats::requirement.accepts(written))
+    if (from.is_constraint() || !settings::formats::requirement.accepts(written))
       return refuse(from, line,
-                    from.is_constraint
+                    from.is_constraint()
                         ? "a constraint limits the versions of a package, and a path has none"
                     : line.find(" --hash") != std::string_view::npos
                         ? "leave out `--hash`: the lock file has the hash of each local file"
@@ -169,7 +171,7 @@ class RequirementsReader {
   core::Span place_;
   settings::Diagnostics& diagnostics_;
   std::set<fs::path>& sources_;
-  std::set<std::pair<fs::path, bool>> seen_;
+  std::set<std::pair<fs::path, Content>> seen_;
   std::vector<std::string> lines_;
 };
 
@@ -179,7 +181,7 @@ std::vector<std::string> read_requirements(const fs::path& file, const std::stri
                                            core::Span place, settings::Diagnostics& diagnostics,
                                            std::set<fs::path>& sources) {
   RequirementsReader reader(place, diagnostics, sources);
-  reader.read(file, name);
+  reader.read(file, name, RequirementsReader::Content::requirements);
   const bool has_version = name.find_first_of("=<>~![") != std::string::npos;
   if (has_version && !fs::exists(file) && settings::formats::requirement.accepts(name))
     diagnostics.back().suggestion = "did you mean `requirements: [" + name + "]`?";
@@ -187,11 +189,11 @@ std::vector<std::string> read_requirements(const fs::path& file, const std::stri
 }
 
 std::vector<std::string> expand_requirements(const std::vector<std::string>& lines,
-                                             const fs::path& root, core::Span place,
+                                             const fs::path& folder, core::Span place,
                                              settings::Diagnostics& diagnostics,
                                              std::set<fs::path>& sources) {
   RequirementsReader reader(place, diagnostics, sources);
-  for (const auto& line : lines) reader.add_item(line, root);
+  for (const auto& line : lines) reader.add_item(line, folder);
   return reader.take();
 }
 

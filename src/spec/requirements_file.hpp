@@ -1,5 +1,5 @@
 /// @file
-/// Reads a requirements file as pip does, flattened to a list.
+/// Reads requirements files as pip does, into one list.
 #pragma once
 
 #include <filesystem>
@@ -22,10 +22,10 @@ std::vector<std::string> read_requirements(const std::filesystem::path& file,
                                            settings::Diagnostics& diagnostics,
                                            std::set<std::filesystem::path>& sources);
 
-/// Returns the items of a list with those of the files that it names (`-r FILE`, `-c FILE`).
-/// @param root the pipeline's folder
+/// Returns the items of a list with those of the files that the list names (`-r FILE`, `-c FILE`).
+/// @param folder the folder that the names of files are relative to
 std::vector<std::string> expand_requirements(const std::vector<std::string>& lines,
-                                             const std::filesystem::path& root, core::Span place,
+                                             const std::filesystem::path& folder, core::Span place,
                                              settings::Diagnostics& diagnostics,
                                              std::set<std::filesystem::path>& sources);
 

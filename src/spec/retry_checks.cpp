@@ -8,7 +8,7 @@
 namespace pipeline::spec {
 namespace {
 
-void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Settings* asked,
+void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Settings* step_settings,
                   settings::Diagnostics& diagnostics) {
   const auto refuse = [&](const char* code, std::string message, std::string note) {
     settings::report(diagnostics, code, std::move(message), written.span, {std::move(note)});
@@ -17,13 +17,14 @@ void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Sett
   if (!on_oom.max && !written.find("max"))
     refuse("missing-key", "'on_oom' has no 'max'",
            "as in `on_oom: {max: 32GiB}`: no attempt gets more");
-  if (!asked) return;
-  if (const auto& first = asked->resources.memory; first && on_oom.max && *on_oom.max <= *first)
+  if (!step_settings) return;
+  if (const auto& first = step_settings->resources.memory;
+      first && on_oom.max && *on_oom.max <= *first)
     refuse("contradiction",
            "'max' of 'on_oom' is " + core::format_bytes(*on_oom.max) +
                ", and the first attempt already gets " + core::format_bytes(*first),
            "raise 'max', or ask for less in `settings.resources.memory`");
-  if (asked->kubernetes.resources.limits.contains("memory"))
+  if (step_settings->kubernetes.resources.limits.contains("memory"))
     refuse("contradiction",
            "'on_oom' raises `resources.memory`, which has no effect beside "
            "`kubernetes.resources.limits.memory`",
@@ -47,16 +48,17 @@ void check_delay(const RetrySettings& retry, const core::Value& written,
 
 }  // namespace
 
-void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,
-                 const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
+void check_retry(const RetrySettings& retry, const core::Value& written,
+                 const Settings* step_settings, const std::optional<Duration>& stalled_after,
+                 settings::Diagnostics& diagnostics) {
   if (const auto* on_oom = written.find("on_oom"))
-    check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
+    check_on_oom(retry.on_oom, *on_oom, step_settings, diagnostics);
   // The pipeline's `retry` may leave the number of retries to the steps.
-  if (asked) check_delay(retry, written, diagnostics);
+  if (step_settings) check_delay(retry, written, diagnostics);
   const auto& never = retry.never.items();
   if (const auto* on = written.find("on"); on && retry.max_retries == 0U)
     settings::report(diagnostics, "contradiction",
-                     "'on' names failures that are repeated, and `max_retries` is 0", on->span);
+                     "'on' names failures that are retried, and `max_retries` is 0", on->span);
   for (const auto* key : {"on", "never"})
     if (const auto* list = written.find(key))
       for (const auto& item : list->items)

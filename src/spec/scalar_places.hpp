@@ -12,7 +12,7 @@
 
 namespace pipeline::spec {
 
-/// Maps bytes of scalars to positions in the source.
+/// Maps bytes of scalars to positions in the files.
 class ScalarPlaces {
  public:
   /// @param sources the texts by Span::file
@@ -24,7 +24,8 @@ class ScalarPlaces {
 
  private:
   std::vector<std::string_view> sources_;
-  std::map<unsigned, std::vector<std::string_view>> lines_;  ///< Lines of the texts with problems.
+  /// Lines of the texts by Span::file, once find() has needed them.
+  std::map<unsigned, std::vector<std::string_view>> lines_;
 };
 
 }  // namespace pipeline::spec

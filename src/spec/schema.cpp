@@ -3,6 +3,7 @@
 #include "model/headlines.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/settings.hpp"
+#include "spec/limits_reader.hpp"
 #include "spec/nodes_reader.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
@@ -45,7 +46,7 @@ json cache_schema() {
 }
 
 json units(const char* description) {
-  json limits = map_of({{"type", "integer"}, {"minimum", 1}, {"maximum", 10'000}});
+  json limits = map_of({{"type", "integer"}, {"minimum", 1}, {"maximum", max_units}});
   return described(std::move(limits), description);
 }
 
@@ -83,21 +84,19 @@ json common_properties() {
                              "Image, container and resources. The pipeline's are each step's "
                              "default; a step's own values win key by key, its lists "
                              "replace, its maps are merged in.")},
-      {"retry", described(settings::retry_schema(), "Repetition of failed attempts.")},
+      {"retry", described(settings::retry_schema(), "Retries of failed attempts.")},
       {"timeout", described(settings::duration_schema(),
                             "Longest time of one attempt; a bare number is seconds.")},
       {"stalled_after",
        described(settings::duration_schema(),
                  "Time without output after which a running step is reported as stalled, with what "
                  "its processes wait in; `retry.stalled` ends it. A bare number is seconds.")},
-      {"shell",
-       described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
-                 "What reads a command that is a text. By default it is `bash -e -o pipefail` "
-                 "where image or machine has bash, else `sh -e`: the first line that fails "
-                 "fails the step, and so does any part of a pipe if that shell has "
-                 "pipefail. `bash` and `sh` name one of them. "
-                 "A list is the words before the command: `[sh, -c]` passes "
-                 "over lines that fail.")},
+      {"shell", described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
+                          "The shell that reads a command that is a text. By default `bash -e -o "
+                          "pipefail` where image or machine has bash, else `sh -e`: the first line "
+                          "that fails fails the step, and so does any part of a pipe if that shell "
+                          "has pipefail. `bash` and `sh` name one of them. A list is the words "
+                          "before the command: `[sh, -c]` passes over lines that fail.")},
       {"cache", described(any_of({{{"type", "boolean"}}, cache_schema()}),
                           "Whether an earlier success with the same key is used instead of a run. "
                           "Default: true. `{max_age: 24h}`: unless it is older; results of other "
@@ -118,11 +117,12 @@ json input_schema() {
   const json digest{{"type", "string"}, {"pattern", "^[0-9a-f]{64}$"}};
   json by_path = object_of({{"path", described(text(), "A file or folder of this machine.")}});
   by_path["required"] = {"path"};
-  json by_url = object_of({{"url", described(url, "Where it is fetched from.")},
-                           {"sha256", described(digest,
-                                                "Of its content. Without one, the lock file has "
-                                                "it once the content was fetched.")},
-                           {"version", described(text(), "Of an object in a versioned bucket.")}});
+  json by_url = object_of(
+      {{"url", described(url, "Address of the data.")},
+       {"sha256",
+        described(digest,
+                  "SHA-256 of the content. Default: the digest that the lock file has recorded.")},
+       {"version", described(text(), "Version of an object in a versioned bucket.")}});
   by_url["required"] = {"url"};
   const json published{{"type", "string"},
                        {"pattern", "^artifact:[A-Za-z0-9][A-Za-z0-9._-]*(@[0-9]+)?$"}};
@@ -133,58 +133,55 @@ json input_schema() {
        {"optional", described({{"type", "boolean"}},
                               "Whether the input is an empty file while nothing is published.")}});
   by_name["required"] = {"artifact"};
-  json by_round = object_of({{"first", described(output, "What the first round takes.")},
-                             {"then", described(output, "What the round before has made.")}});
+  json by_round = object_of(
+      {{"first", described(output, "The output that the first round takes.")},
+       {"then",
+        described(output, "The output of the round before, which each further round takes.")}});
   by_round["required"] = {"first", "then"};
   json gathered = object_of(
-      {{"from", described(output, "What is gathered, `train[*].model`.")},
+      {{"from", described(output, "The outputs to gather, `train[*].model`.")},
        {"missing", described({{"enum", {"allow", "fail"}}},
-                             "`allow`: takes what is there, however much that is.")},
+                             "`allow`: gathers the outputs that exist, even if there are none.")},
        {"at_least", described({{"type", "integer"}, {"minimum", 0}},
-                              "Takes what is there, if there are so many; else the step fails.")}});
+                              "Gathers the outputs that exist; the step fails if there are fewer "
+                              "than this number.")}});
   gathered["required"] = {"from"};
   const json filled{{"type", "string"}, {"pattern", "\\$\\{params\\."}};
   return any_of({output, data, filled, published, std::move(gathered), std::move(by_path),
                  std::move(by_url), std::move(by_name), std::move(by_round)});
 }
 
-json step_schema() {
-  json properties = common_properties();
+/// Returns the schema of the key `outputs`.
+json outputs_schema() {
   const json name{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_-]*$"}};
   const json file{{"type", {"string", "null"}}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]*$"}};
-  const json output{{"type", "object"},
-                    {"properties",
-                     {{"file", described(file, "Its file name. Default: the output's name.")},
-                      {"metrics", described({{"type", "boolean"}},
-                                            "Whether it is a JSON or CSV file whose numbers are "
-                                            "metrics of the run.")},
-                      {"temp", described({{"type", "boolean"}},
-                                         "Whether it is removed when no step of the run needs it "
-                                         "any more.")},
-                      {"from", described({{"enum", {"first", "all"}}},
-                                         "In a step with `nodes`: whose output it is. `all`: a "
-                                         "folder with one entry for each node, `0`, `1`, ... "
-                                         "Default: first.")}}},
-                    {"additionalProperties", false}};
+  const json output{
+      {"type", "object"},
+      {"properties",
+       {{"file", described(file, "The output's file name. Default: its name.")},
+        {"metrics",
+         described(
+             {{"type", "boolean"}},
+             "Whether the output is a JSON or CSV file whose numbers are metrics of the run.")},
+        {"temp",
+         described({{"type", "boolean"}},
+                   "Whether the output is removed when no step of the run needs it any more.")},
+        {"from", described({{"enum", {"first", "all"}}},
+                           "In a step with `nodes`: the nodes whose outputs are kept. `all`: a "
+                           "folder with one entry for each node, `0`, `1`, ... Default: first.")}}},
+      {"additionalProperties", false}};
   json of_nodes = output;
   of_nodes["properties"]["name"] = described(name, "The output's name.");
   of_nodes["required"] = {"name", "from"};
-  json command = any_of({list_of(scalar()), text()});
-  command["anyOf"][0]["minItems"] = 1;
-  properties["command"] =
-      described(std::move(command),
-                "What is executed: a list as it stands, a text by `shell`. "
-                "Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
-                "${env.X}, ${run.id}, ${step.name}, and with `nodes` ${node.rank}, "
-                "${node.count}; `$${` is a literal `${`.");
-  properties["description"] = described(text(), "What the step is for.");
-  properties["parameters"] =
-      described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
-                "Values for `${params.X}`, also in the variables PIPE_PARAM_X and PIPE_PARAM_x; "
-                "they win over the pipeline's. Of the pipeline's, a step "
-                "takes those that its command names. Others are taken by name for a program that "
-                "reads the variables: `{epochs: 5, seed: }`, "
-                "`[lr, seed]`, or `all`.");
+  return described(
+      any_of({list_of(any_of({name, std::move(of_nodes)})), map_of(any_of({file, output}))}),
+      "Files or folders that the step writes: a list of names, or a map of names to file names or "
+      "to `{file: NAME, metrics: true}`: the numbers in such a JSON or CSV file are metrics of the "
+      "run. `temp: true`: it is removed when no step of the run needs it any more.");
+}
+
+/// Returns the schema of the key `matrix`.
+json matrix_schema() {
   const json values{{"type", "array"}, {"minItems", 1}, {"items", scalar()}};
   json matrix{
       {"type", "object"},
@@ -202,30 +199,31 @@ json step_schema() {
            {values, described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
                               "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
                               "folder, that a step makes. `${params.X[*]}`: those of a list.")})}};
-  properties["matrix"] =
-      described(any_of({std::move(matrix), text()}),
-                "Makes a step of every combination of these values, which are parameters of it: "
-                "`{c: [0.1, 1], kernel: [rbf, linear]}`. `${split.files[*]}` in place of a list "
-                "takes the items that a step makes. Or the "
-                "name of a step that has such a matrix.");
+  return described(any_of({std::move(matrix), text()}),
+                   "Makes a step of every combination of these values, which are parameters of it: "
+                   "`{c: [0.1, 1], kernel: [rbf, linear]}`. `${split.files[*]}` in place of a list "
+                   "takes the items that a step makes. Or the "
+                   "name of a step that has such a matrix.");
+}
+
+/// Returns the schema of the key `repeat`.
+json repeat_schema() {
   json repeat = object_of(
       {{"until", described(text(),
                            "An expression as in `when`, over outputs of these steps. Without "
                            "it, there are `max` rounds.")},
        {"max", described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_rounds}},
-                         "The largest number of rounds.")}});
+                         "Maximum number of rounds.")}});
   repeat["required"] = {"max"};
-  properties["repeat"] =
-      described(any_of({std::move(repeat), text()}),
-                "Runs the step in rounds until the condition holds. An input `{first: start.state, "
-                "then: fit.state}` takes what the round before has made. Or the name of a step "
-                "with such a `repeat`, in whose rounds this one runs.");
-  properties["notebook"] = described(
-      text(),
-      "A Jupyter notebook in place of a command, `train.ipynb`: its cells are executed in the "
-      "step's "
-      "environment, which has nbclient and ipykernel. Parameters, and the paths of inputs and "
-      "outputs, are variables of it by their names; the output `notebook` is the executed one.");
+  return described(
+      any_of({std::move(repeat), text()}),
+      "Runs the step in rounds until the condition holds. An input `{first: start.state, "
+      "then: fit.state}` takes what the round before has made. Or the name of a step "
+      "with such a `repeat`, in whose rounds this one runs.");
+}
+
+/// Adds the keys that say what the step reads and writes.
+void add_data(json& properties) {
   properties["inputs"] = described(
       map_of(input_schema()),
       "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
@@ -236,32 +234,31 @@ json step_schema() {
       "Data from outside of the pipeline: a file or folder, "
       "`./corpus`, or an address, `https://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`; "
       "`./data/${params.sample}.csv` is another one for each instance of a matrix.");
-  properties["allow_failure"] = described(
+  properties["outputs"] = outputs_schema();
+  properties["publish"] = described(
+      map_of(artifact_name()),
+      "Names under which outputs are published once the step succeeds, by output: `{model: "
+      "production}`. Other pipelines take them as `artifact:production`.");
+  properties["publish_to"] =
+      described(text(),
+                "Folder that receives copies of the outputs when the step has succeeded or is "
+                "reused: `./results/${params.sample}`. An earlier file or folder of an output's "
+                "name is replaced in one move.");
+  properties["checkpoint"] = described(
       {{"type", "boolean"}},
-      "Whether the run continues, and can succeed, if the step fails. Steps `after` it run; "
-      "those that take its outputs are skipped. Default: false.");
+      "Whether the step has a folder, `${checkpoint}` and $PIPE_CHECKPOINT, that survives "
+      "its attempts, retries and runs with the same key until it succeeds. Default: "
+      "whether its command names it.");
+}
+
+/// Adds the keys that say whether, when and how often the step runs.
+void add_conditions(json& properties) {
+  properties["matrix"] = matrix_schema();
   properties["max_parallel"] =
-      described({{"type", "integer"}, {"minimum", 1}, {"maximum", 10'000}},
-                "Of a step with a matrix: how many of its instances run at the same time.");
-  properties["uses"] = units(
-      "Units of named limits that the step holds while it runs, `{license: 1}`. A profile "
-      "sets how many this machine has for all runs: `limits: {license: 2}`.");
-  properties["services"] = services_schema();
-  properties["nodes"] = nodes_schema();
-  properties["publish_to"] = described(
-      text(),
-      "Folder that receives copies of the outputs when the step has succeeded or is reused: "
-      "`./results/${params.sample}`. What was there is replaced at once.");
-  properties["wait"] = described(text(),
-                                 "A question to a person, `Deploy ${params.model}?`: the step "
-                                 "begins once `pipe answer RUN STEP "
-                                 "yes` was said, and fails after `no`. Such a step is not reused, "
-                                 "unless it has `cache: true`.");
-  properties["outputs"] = described(
-      any_of({list_of(any_of({name, std::move(of_nodes)})), map_of(any_of({file, output}))}),
-      "Files or folders that the step writes: a list of names, or a map of names to file names or "
-      "to `{file: NAME, metrics: true}`: the numbers in such a JSON or CSV file are metrics of the "
-      "run. `temp: true`: it is removed when no step of the run needs it any more.");
+      described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_units}},
+                "Maximum number of the step's instances that run at the same time; for a step with "
+                "a matrix.");
+  properties["repeat"] = repeat_schema();
   properties["after"] = described(
       list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
   properties["when"] = described(
@@ -271,25 +268,62 @@ json step_schema() {
       "step is skipped, and so are those that depend on it.");
   properties["run_on"] = described(
       {{"enum", {"success", "failure", "always"}}},
-      "Which end of the steps before it the step runs after: all have succeeded (the default), one "
-      "of them has failed, or however they ended. With `failure` and `always`, a step without "
-      "`after` comes after all others, and is not reused unless it says `cache: true`.");
-  properties["checkpoint"] = described(
+      "How the steps before this one have to end for it to run: all have succeeded (the default), "
+      "at least one has failed, or in any way. With `failure` and `always`, a step without `after` "
+      "comes after all others, and is not reused unless it says `cache: true`.");
+  properties["wait"] = described(text(),
+                                 "A question to a person, `Deploy ${params.model}?`: the step "
+                                 "begins once `pipe answer RUN STEP "
+                                 "yes` was said, and fails after `no`. Such a step is not reused, "
+                                 "unless it has `cache: true`.");
+  properties["allow_failure"] = described(
       {{"type", "boolean"}},
-      "Whether the step has a folder, `${checkpoint}` and $PIPE_CHECKPOINT, that survives "
-      "its attempts, retries and runs with the same key until it succeeds. Default: "
-      "whether its command names it.");
-  properties["publish"] = described(
-      map_of(artifact_name()),
-      "Names under which outputs are published once the step succeeds, by output: `{model: "
-      "production}`. Other pipelines take them as `artifact:production`.");
+      "Whether the run continues, and can succeed, if the step fails. Steps `after` it run; "
+      "those that take its outputs are skipped. Default: false.");
+}
+
+/// Adds the keys that say where and beside what the step runs.
+void add_surroundings(json& properties) {
   properties["orchestrator"] =
       described({{"enum", orchestrators::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");
-  properties["version"] = described({{"type", {"string", "number"}}},
-                                    "A text that enters the step's key: change it when what the "
-                                    "step reads by other ways than its inputs (volumes, "
-                                    "claims, a database) has changed.");
+  properties["nodes"] = nodes_schema();
+  properties["services"] = services_schema();
+  properties["uses"] = units(
+      "Units of named limits that the step holds while it runs, `{license: 1}`. A profile "
+      "sets how many this machine has for all runs: `limits: {license: 2}`.");
+  properties["version"] =
+      described({{"type", {"string", "number"}}},
+                "A text in the step's key: change it when data that the step reads in other ways "
+                "than as inputs (volumes, claims, a database) has changed.");
+}
+
+json step_schema() {
+  json properties = common_properties();
+  json command = any_of({list_of(scalar()), text()});
+  command["anyOf"][0]["minItems"] = 1;
+  properties["command"] =
+      described(std::move(command),
+                "The words of the program to execute, or a text for `shell`. Filled in: "
+                "${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}, and "
+                "with `nodes` ${node.rank}, ${node.count}; `$${` is a literal `${`.");
+  properties["notebook"] = described(
+      text(),
+      "A Jupyter notebook in place of a command, `train.ipynb`: its cells are executed in the "
+      "step's "
+      "environment, which has nbclient and ipykernel. Parameters, and the paths of inputs and "
+      "outputs, are variables of it by their names; the output `notebook` is the executed one.");
+  properties["parameters"] =
+      described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
+                "Values for `${params.X}`, also in the variables PIPE_PARAM_X and PIPE_PARAM_x; "
+                "they win over the pipeline's. Of the pipeline's, a step "
+                "takes those that its command names. Others are taken by name for a program that "
+                "reads the variables: `{epochs: 5, seed: }`, "
+                "`[lr, seed]`, or `all`.");
+  properties["description"] = described(text(), "The purpose of the step.");
+  add_data(properties);
+  add_conditions(properties);
+  add_surroundings(properties);
   json schema = object_of(std::move(properties));
   const auto with = [](const char* key) { return json{{"required", json::array({key})}}; };
   schema["allOf"] = json::array({{{"anyOf", json::array({with("command"), with("notebook")})}}});
@@ -303,7 +337,7 @@ json schema() {
   properties["name"] =
       described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"}},
                 "Name of the pipeline.");
-  properties["description"] = described(text(), "What the pipeline is for.");
+  properties["description"] = described(text(), "The purpose of the pipeline.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
   const auto headline =
       "The metrics that say how good a run is, as `STEP.METRIC`, at most " +
@@ -312,19 +346,20 @@ json schema() {
       "metrics.";
   properties["headline"] = described(list_of(text()), headline.c_str());
   properties["notify"] = described(notify_schema(),
-                                   "Webhooks that are called when a run has ended. One that fails "
-                                   "is reported and fails no run.");
+                                   "Webhooks that are called when a run has ended. A webhook that "
+                                   "fails is reported, and does not fail the run.");
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
-                "What happens to other steps when one has failed. Default: continue_on_failure.");
+                "The effect of a failed step on the other steps. Default: continue_on_failure.");
   json include = object_of(
-      {{"file", described(text(), "Its path, relative to this file.")},
+      {{"file", described(text(), "Path of the included file, relative to this file.")},
        {"prefix", described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]*$"}},
-                            "`prep` makes its step `load` the step `prep-load`.")},
+                            "Stands before the names of the included steps: with `prep`, the step "
+                            "`load` is `prep-load`.")},
        {"parameters",
         described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
-                  "Values for the parameters that it declares; without a value, or in a list, this "
-                  "file's own parameter of the name.")}});
+                  "Values for the parameters that the included file declares; without a value, or "
+                  "in a list, this file's own parameter of the name.")}});
   include["required"] = {"file"};
   const json one = any_of({text(), std::move(include)});
   properties["include"] =

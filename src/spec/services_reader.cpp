@@ -30,10 +30,8 @@ bool is_service_name(std::string_view text) {
 
 std::string nearest_service_name(std::string_view text) {
   std::string name;
-  for (const char c : text.substr(0, max_label)) {
-    const char lower = core::is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-    name += is_label_character(lower) ? lower : '-';
-  }
+  for (const char c : core::lower(text.substr(0, max_label)))
+    name += is_label_character(c) ? c : '-';
   return name;
 }
 
@@ -260,38 +258,44 @@ json services_schema() {
   };
   const json words{{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
   const json size{{"type", {"string", "integer"}}};
+  const json filled{{"type", "string"}, {"pattern", "^\\$\\{params\\..+\\}$"}};
+  const json port{{"type", "integer"}, {"minimum", 1}, {"maximum", max_port}};
+  const json cpus{{"type", "number"}, {"exclusiveMinimum", 0}};
   json ready = closed(
-      {{"port", described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_port}},
-                          "It accepts connections on this port.")},
+      {{"port", described({{"anyOf", {port, filled}}},
+                          "The service is ready when it accepts connections on this port.")},
        {"http", described({{"type", "string"}, {"pattern", "^/"}},
-                          "It answers this path on `port` by HTTP with a status below 400.")},
-       {"command", described(words, "It ends with 0 in the service's container.")},
+                          "The service is ready when it answers this path on `port` by HTTP with a "
+                          "status below 400.")},
+       {"command",
+        described(words, "The service is ready when this command ends with 0 in its container.")},
        {"timeout", described(settings::duration_schema(),
                              "Time from the container's start after which the step fails. Default: "
                              "2m.")}},
       json::array());
-  json resources =
-      closed({{"cpu_count", described({{"type", "number"}, {"exclusiveMinimum", 0}}, "Its CPUs.")},
-              {"memory", described(size, "Its hard limit, `2GiB`.")},
-              {"shm_size", described(size, "Its /dev/shm.")}},
-             json::array());
+  json resources = closed(
+      {{"cpu_count", described({{"anyOf", {cpus, filled}}}, "CPUs that the service may use.")},
+       {"memory", described(size, "Hard limit of the service's memory, `2GiB`.")},
+       {"shm_size", described(size, "Size of the service's /dev/shm.")}},
+      json::array());
   const json variables{
       {"type", "object"},
       {"additionalProperties", {{"type", {"string", "number", "boolean", "null"}}}}};
-  json service =
-      closed({{"image", described({{"type", "string"}}, "Its image, pulled as parent images are.")},
-              {"entrypoint", described(words, "In place of the image's entry point.")},
-              {"command", described(words,
-                                    "In place of the image's command: arguments of its entry "
-                                    "point, if it has one.")},
-              {"environment", described(variables,
-                                        "Its variables; one without a value has that of the "
-                                        "step's variable or secret of this name.")},
-              {"ready", described(std::move(ready),
-                                  "How it shows that it can be used. The step starts "
-                                  "once all its services are ready.")},
-              {"resources", described(std::move(resources), "Limits of its container.")}},
-             {"image", "ready"});
+  json service = closed(
+      {{"image",
+        described({{"type", "string"}}, "Image of the service, pulled as parent images are.")},
+       {"entrypoint", described(words, "In place of the image's entry point.")},
+       {"command", described(words,
+                             "In place of the image's command: arguments of its entry "
+                             "point, if it has one.")},
+       {"environment", described(variables,
+                                 "Variables of the service; a variable without a value has that of "
+                                 "the step's variable or secret of this name.")},
+       {"ready", described(std::move(ready),
+                           "How the service shows that it can be used. The step starts once all "
+                           "its services are ready.")},
+       {"resources", described(std::move(resources), "Limits of the service's container.")}},
+      {"image", "ready"});
   json services{{"type", "object"},
                 {"additionalProperties", std::move(service)},
                 {"propertyNames", {{"pattern", "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$"}}}};

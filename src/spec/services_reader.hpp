@@ -21,7 +21,7 @@ Services read_services(const core::Value& value, settings::Diagnostics& diagnost
 void check_services(const StepSpec& step, const core::Value& written,
                     settings::Diagnostics& diagnostics);
 
-/// Returns the services as read_services() reads them.
+/// Returns the document from which read_services() reads these services.
 nlohmann::json services_document(const Services& services);
 
 nlohmann::json services_schema();

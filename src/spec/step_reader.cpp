@@ -69,7 +69,7 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
   docker.volumes.emplace(std::move(volumes));
 }
 
-/// Frees the members that are in the spec by now.
+/// Frees the members whose values are in the spec by now.
 void forget_members(core::Value& body, const ReadStep& step) {
   const auto is_read = [&](const core::Value::Member& member) {
     const auto& key = member.first.scalar;
@@ -83,7 +83,7 @@ void forget_members(core::Value& body, const ReadStep& step) {
 
 }  // namespace
 
-/// Caches facts about files, so that ten thousand steps with equal settings look once.
+/// Caches facts about files: ten thousand steps with equal settings look once.
 struct StepReader::Memory {
   std::unordered_map<std::string, Strings> requirements;
   std::unordered_map<std::string, bool> exists;
@@ -92,8 +92,8 @@ struct StepReader::Memory {
 StepReader::StepReader(const FileScope& scope, fs::path root, MemoryBudget& budget,
                        settings::Diagnostics& diagnostics)
     : scope_(scope),
-      root_(scope.folder()),
-      pipeline_(std::move(root)),
+      folder_(scope.folder()),
+      root_(std::move(root)),
       budget_(budget),
       diagnostics_(diagnostics),
       memory_(std::make_unique<Memory>()) {}
@@ -112,7 +112,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     else if (key.scalar == "environment")
       read_environment(value, defaults, diagnostics_);
     else if (key.scalar == "secrets")
-      read_secrets(value, defaults, root_, diagnostics_);
+      read_secrets(value, defaults, folder_, diagnostics_);
     else if (key.scalar == "retry") {
       retry = &value;
       read_retry(value, defaults);
@@ -125,13 +125,13 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     else if (key.scalar == "settings") {
       auto settings = settings::decode_settings(value, diagnostics_);
       read_settings(value, settings);
-      if (root_ != pipeline_) rebase(settings.docker, root_.lexically_relative(pipeline_));
+      if (folder_ != root_) rebase(settings.docker, folder_.lexically_relative(root_));
       defaults.settings = std::move(settings);
       defaults.has_settings = true;
     } else if (key.scalar == "publish_to") {
       const auto folder =
           settings::read_text("publish_to", value, settings::formats::path, diagnostics_);
-      if (folder) defaults.publish_to = user_path(*folder, root_);
+      if (folder) defaults.publish_to = user_path(*folder, folder_);
     } else if (key.scalar == "wait") {
       read_wait(value, defaults);
     } else if (key.scalar == "services") {
@@ -214,11 +214,12 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   step.key = &key;
   step.body = &body;
   step.scope = &scope_;
+  step.reader = this;
   spec.name = key.scalar;
   spec.line = key.span.line;
   spec.column = key.span.column;
   spec.file = key.span.file;
-  if (root_ != pipeline_) spec.code_root = root_;
+  if (folder_ != root_) spec.code_root = folder_;
   if (!core::is_name(spec.name) || spec.name.find('.') != std::string::npos)
     settings::report(diagnostics_, "bad-name",
                      "'" + spec.name.substr(0, 60) + "' cannot be a step's name", key.span,
@@ -233,7 +234,6 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   }
   report_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
-  step.reader = this;
   for (const auto& [name, value] : body.members)
     if (is_filled_key(name.scalar) && names_parameters(value))
       step.filled_keys.push_back(name.scalar);
@@ -247,14 +247,23 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   if (const auto* written = body.find("settings"); written && own.has_settings)
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   add_defaults(step, std::move(own), pipeline);
-  if (step.notebook) read_notebook(step, root_, diagnostics_);
+  if (step.notebook) read_notebook(step, folder_, diagnostics_);
+  check_step(step);
+  forget_members(body, step);
+  return step;
+}
+
+void StepReader::check_step(ReadStep& step) {
+  StepSpec& spec = step.spec;
+  const core::Value& body = *step.body;
   const core::Value* publish = body.find("publish");
   if (publish) spec.publish = read_publish(*publish, spec, diagnostics_);
   if (publish && body.find("matrix"))
     settings::report(diagnostics_, "contradiction",
                      "step '" + spec.name + "' has a matrix, so many outputs would get one name",
                      publish->span, {}, "publish from a step that takes the best of them");
-  gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
+  gpu::check_instance_type(std::as_const(spec.settings)->resources, body, step.key->span,
+                           diagnostics_);
   check_variables(step, diagnostics_);
   if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
   const auto from_all = std::ranges::find_if(spec.outputs, &OutputSpec::from_all_nodes);
@@ -265,8 +274,6 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
                      body.find("outputs")->span, {}, "write `nodes: 2`, or leave `from` out");
   if (const auto* written = body.find("nodes"); written && spec.nodes && step.filled_keys.empty())
     check_nodes(spec, *written, diagnostics_);
-  forget_members(body, step);
-  return step;
 }
 
 void StepReader::read_members(const core::Value& body, ReadStep& step) {
@@ -381,45 +388,48 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
 }
 
 void StepReader::check_file(const core::Value& settings,
-                            std::initializer_list<std::string_view> keys, bool is_folder) {
+                            std::initializer_list<std::string_view> keys, fs::file_type type) {
   const core::Value* value = &settings;
   for (const auto key : keys) {
     value = value->find(key);
     if (!value) return;
   }
   if (value->kind == core::Value::Kind::scalar && settings::formats::path.accepts(value->scalar))
-    check_path(*value, value->scalar, is_folder);
+    check_path(*value, value->scalar, type);
 }
 
-void StepReader::check_path(const core::Value& value, const std::string& name, bool is_folder) {
+void StepReader::check_path(const core::Value& value, const std::string& name, fs::file_type type) {
+  const bool is_folder = type == fs::file_type::directory;
   const auto [known, is_new] = memory_->exists.emplace(name + (is_folder ? "/" : ""), false);
   std::error_code error;
-  const fs::path path = root_ / name;
-  if (is_new)
-    known->second = is_folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
-  if (is_new) sources_.insert(path.lexically_normal());
+  const fs::path path = folder_ / name;
+  if (is_new) {
+    known->second = fs::status(path, error).type() == type;
+    sources_.insert(path.lexically_normal());
+  }
   if (!known->second)
     settings::report(
         diagnostics_, "missing-file",
         std::string("the ") + (is_folder ? "folder" : "file") + " '" + name + "' does not exist",
         value.span, {"looked for " + path.lexically_normal().string()},
-        vcs::sparse_advice(root_, name));
+        vcs::sparse_advice(folder_, name));
 }
 
 void StepReader::read_settings(const core::Value& map, Settings& settings) {
   gpu::check_placement(map, diagnostics_);
   const core::Value* docker = map.find("docker");
   if (!docker || docker->kind != core::Value::Kind::map) return;
+  constexpr auto regular = fs::file_type::regular, directory = fs::file_type::directory;
   if (const auto* image = docker->find("parent_image");
       image && image->kind == core::Value::Kind::scalar &&
       settings::formats::parent_image.accepts(image->scalar))
     if (const auto archive = settings::image_archive(image->scalar))
-      check_path(*image, archive->path, archive->is_folder());
-  check_file(*docker, {"dockerfile"}, false);
-  check_file(*docker, {"build_context_root"}, true);
-  check_file(*docker, {"pyproject_path"}, false);
-  check_file(*docker, {"build_config", "dockerignore"}, false);
-  check_file(*docker, {"parent_image_build_config", "dockerignore"}, false);
+      check_path(*image, archive->path, archive->is_folder() ? directory : regular);
+  check_file(*docker, {"dockerfile"}, regular);
+  check_file(*docker, {"build_context_root"}, directory);
+  check_file(*docker, {"pyproject_path"}, regular);
+  check_file(*docker, {"build_config", "dockerignore"}, regular);
+  check_file(*docker, {"parent_image_build_config", "dockerignore"}, regular);
   const core::Value* requirements = docker->find("requirements");
   if (requirements && requirements->kind == core::Value::Kind::list) {
     auto& list = settings.docker.requirements;
@@ -428,14 +438,14 @@ void StepReader::read_settings(const core::Value& map, Settings& settings) {
     };
     if (std::ranges::any_of(list.items(), is_file))
       list.emplace(
-          expand_requirements(list.items(), root_, requirements->span, diagnostics_, sources_));
+          expand_requirements(list.items(), folder_, requirements->span, diagnostics_, sources_));
   }
   if (!requirements || requirements->kind != core::Value::Kind::scalar ||
       !settings::formats::path.accepts(requirements->scalar))
     return;
   const auto [known, is_new] = memory_->requirements.try_emplace(requirements->scalar);
   if (is_new)
-    known->second = read_requirements(root_ / requirements->scalar, requirements->scalar,
+    known->second = read_requirements(folder_ / requirements->scalar, requirements->scalar,
                                       requirements->span, diagnostics_, sources_);
   settings.docker.requirements.emplace(known->second);
 }
@@ -459,13 +469,14 @@ void StepReader::check_code(const core::Value& code, const Strings& patterns) {
             : fs::path(patterns[i].substr(0, patterns[i].rfind('/', glob) + 1));
     const auto [known, is_new] = memory_->exists.emplace("code:" + patterns[i], false);
     std::error_code error;
-    if (is_new) known->second = fs::exists(root_ / literal, error);
+    if (is_new) known->second = fs::exists(folder_ / literal, error);
     if (!known->second)
       settings::report(diagnostics_, "missing-file",
                        (patterns[i].ends_with(".ipynb") ? "the notebook '" : "the code '") +
                            patterns[i] + "' does not exist",
-                       place.span, {"looked for " + (root_ / literal / "").parent_path().string()},
-                       vcs::sparse_advice(root_, literal.generic_string()));
+                       place.span,
+                       {"looked for " + (folder_ / literal / "").parent_path().string()},
+                       vcs::sparse_advice(folder_, literal.generic_string()));
   }
 }
 

@@ -12,11 +12,12 @@
 namespace pipeline::spec {
 namespace {
 
+/// The names of `${PREFIX.NAME}` with the same prefix.
 struct Group {
   const char* prefix;
   Template::Placeholder placeholder;
   std::vector<std::string> TemplateNames::*names;
-  const char* what;
+  const char* noun;  ///< Such as `input`, for messages.
 };
 
 constexpr std::array group_names{
@@ -40,6 +41,8 @@ std::vector<std::string> all_names(const TemplateNames& names) {
   return all;
 }
 
+/// Returns the reference that `expression`, the text within `${...}`, makes. Returns nothing for an
+/// unknown one, and describes the error in `problem`.
 std::optional<Template::Reference> resolve(std::string_view expression, const TemplateNames& names,
                                            TemplateProblem& problem) {
   if (expression == "run.id") return Template::Reference{Template::Placeholder::run_id, ""};
@@ -68,7 +71,7 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
         return std::nullopt;
       }
     }
-    problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
+    problem.message = "the step has no " + std::string(group.noun) + " '" + std::string(name) + "'";
     problem.suggestion = core::did_you_mean(name, known);
     if (!known.empty()) problem.notes.push_back("it has: " + core::joined(known, ", "));
     if (group.placeholder == Template::Placeholder::environment)

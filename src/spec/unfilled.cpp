@@ -32,7 +32,7 @@ void check_all(Value& value, settings::Diagnostics& diagnostics) {
   for (auto& [key, member] : value.members) check_all(member, diagnostics);
 }
 
-/// Checks the texts that name no parameters; the others are filled in.
+/// Checks the texts that name no parameters; filled() fills in those that do.
 void check_unless_filled(Value& value, settings::Diagnostics& diagnostics,
                          const char* note = "here, ${params.X} is filled in") {
   if (value.kind == Value::Kind::scalar && !names_parameters(value))
@@ -49,7 +49,7 @@ void check_members(Value& map, std::initializer_list<const char*> keys,
     if (auto* value = member(map, key)) check_all(*value, diagnostics);
 }
 
-/// Checks the settings whose `${...}` a shell or Docker would fill in elsewhere.
+/// Checks the settings in which users expect `${...}` to be filled in, as shells and Docker do.
 void check_settings_unfilled(Value& settings, settings::Diagnostics& diagnostics) {
   auto* docker = member(settings, "docker");
   if (!docker) return;

@@ -1,5 +1,5 @@
 /// @file
-/// Placeholders in texts that are taken as they stand.
+/// Reports placeholders in texts where nothing fills them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,9 @@ namespace pipeline::spec {
 std::optional<std::size_t> unescape_until_placeholder(std::string& text);
 
 /// Reports `${...}` in parameters, environment, secrets, versions and values of matrices, where
-/// nothing fills it, and replaces `$${` by `${` there. @param file the document of a pipeline file
+/// nothing fills it, and replaces `$${` by `${` there. Does the same in the texts of `publish_to`,
+/// `wait`, `cache`, `services` and some settings of `docker` that have no `${params.X}`, which
+/// would be filled in. @param file the document of a pipeline file
 void check_unfilled(core::Value& file, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

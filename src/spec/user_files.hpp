@@ -9,10 +9,10 @@
 
 namespace pipeline::spec {
 
-/// Returns the path in the variable `own`, else `pipe/NAME` in $XDG_CONFIG_HOME or ~/.config; empty
-/// if there is no home folder.
-inline std::filesystem::path configuration_file(const char* own, const std::string& name) {
-  if (const auto file = core::variable(own); !file.empty()) return file;
+/// Returns the path in the environment variable `variable`, else `pipe/NAME` in $XDG_CONFIG_HOME or
+/// ~/.config; empty if there is no home folder.
+inline std::filesystem::path configuration_file(const char* variable, const std::string& name) {
+  if (const auto file = core::variable(variable); !file.empty()) return file;
   if (const auto folder = core::variable("XDG_CONFIG_HOME"); !folder.empty())
     return std::filesystem::path(folder) / "pipe" / name;
   if (const auto home = core::variable("HOME"); !home.empty())

@@ -61,7 +61,7 @@ void read_parameters(const core::Value& value, Defaults& into, const Defaults* p
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
                        name.span, {std::string("it must be ") + slot_name.expected});
     } else {
-      // A wrong parameter is declared all the same, so that references to it are no further errors.
+      // A wrong parameter is declared all the same, so that references to it are not errors, too.
       auto json = read_parameter(name.scalar, member, diagnostics);
       into.parameters.emplace(name.scalar, json ? std::move(*json) : Json(""));
     }

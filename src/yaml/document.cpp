@@ -25,12 +25,12 @@ struct Stop {};
 class TextBuffer : public std::streambuf {
  public:
   explicit TextBuffer(std::string_view text) {
-    char* const begin = const_cast<char*>(text.data());  // Nothing writes to it.
+    char* const begin = const_cast<char*>(text.data());  // The buffer only reads.
     setg(begin, begin, begin + text.size());
   }
 };
 
-/// Reads the source text at a node's mark: the token's length, and whether the token is present.
+/// Answers about the source text at yaml-cpp's mark of a node.
 class SourceText {
  public:
   explicit SourceText(std::string_view text) : text_(text) {}
@@ -60,8 +60,8 @@ class SourceText {
   /// Returns true for a written null, `null` or `~`; an omitted one has the next token's mark.
   bool has_null_at(std::size_t position) const {
     const std::string_view rest = text_.substr(std::min(position, text_.size()));
-    return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") ||
-           rest.starts_with("NULL");
+    const auto token = rest.substr(0, rest.find_first_of(" \t\r\n,:]}"));
+    return token == "~" || token == "null" || token == "Null" || token == "NULL";
   }
 
  private:
@@ -100,12 +100,8 @@ class TreeBuilder : public YAML::EventHandler {
     value.span = span_of(mark);
     last_position_ = static_cast<std::size_t>(mark.pos);
     const auto length = source_.length_at(last_position_, text, value.quoted);
-    if (!length)
-      stop({"invalid-yaml",
-            "this quote is never closed",
-            value.span,
-            {},
-            {}});  // yaml-cpp takes the end of the file for the closing quote.
+    // yaml-cpp takes the end of the file for the closing quote.
+    if (!length) stop({"invalid-yaml", "this quote is never closed", value.span, {}, {}});
     value.span.length = core::span_length(*length);
     check_tag(tag, value.span, "tag:yaml.org,2002:str");
     add(std::move(value), anchor);
@@ -144,12 +140,13 @@ class TreeBuilder : public YAML::EventHandler {
   struct Cost {
     std::size_t values = 1, bytes = 0;
   };
+  /// A list or map whose end has not been read yet.
   struct Open {
     core::Value value;
     YAML::anchor_t anchor = 0;
     std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    Cost cost;
-    std::size_t depth = 1;
+    Cost cost;                       ///< Cost of `value` with its content so far.
+    std::size_t depth = 1;           ///< Nesting of lists and maps, `value` included.
   };
   struct Anchored {
     core::Value value;
@@ -188,8 +185,9 @@ class TreeBuilder : public YAML::EventHandler {
             {}});
   }
 
-  void check_tag(const std::string& tag, core::Span span, std::string_view harmless) {
-    if (tag.empty() || tag == "?" || tag == "!" || tag == harmless) return;
+  /// @param implied the tag that the node has without one, which may be written
+  void check_tag(const std::string& tag, core::Span span, std::string_view implied) {
+    if (tag.empty() || tag == "?" || tag == "!" || tag == implied) return;
     diagnostics_.push_back({"unsupported-tag",
                             "the tag '" + tag + "' is not supported",
                             span,
@@ -293,10 +291,11 @@ class TreeBuilder : public YAML::EventHandler {
     members = std::move(kept);
   }
 
-  /// Returns the positions of keys that repeat an earlier key, in order, each with the first's.
+  /// Returns the indices of the keys that repeat an earlier key, in order, each with the index of
+  /// the first such key.
   static std::vector<std::pair<std::size_t, std::size_t>> repeated_keys(const auto& members) {
     std::vector<std::pair<std::size_t, std::size_t>> repeated;
-    constexpr std::size_t small_size = 16;
+    constexpr std::size_t small_size = 16;  // Comparing so few in pairs needs no memory.
     if (members.size() <= small_size) {
       for (std::size_t i = 1; i < members.size(); ++i)
         for (std::size_t k = 0; k < i; ++k)
@@ -353,7 +352,7 @@ std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnosti
                            {}});
     return std::nullopt;
   }
-  if (auto unreadable = find_unreadable_bytes(text)) {
+  if (auto unreadable = find_unreadable(text)) {
     diagnostics.push_back(std::move(*unreadable));
     return std::nullopt;
   }

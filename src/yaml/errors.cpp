@@ -39,7 +39,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Finds a tab in the indentation of any line up to the error's. YAML forbids tabs there, and
+/// Finds a tab in the indentation of any line up to `last_line`. YAML forbids tabs there, and
 /// yaml-cpp reports such a line as something else.
 std::optional<core::Span> find_tab(std::string_view text, unsigned last_line) {
   const std::size_t end =
@@ -57,7 +57,8 @@ std::optional<core::Span> find_tab(std::string_view text, unsigned last_line) {
   return std::nullopt;
 }
 
-/// Returns the previous line if it looks like a key without its colon.
+/// Returns the last line before `line` that is neither blank nor a comment, if it looks like a key
+/// without its colon.
 std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned line) {
   while (--line > 0) {
     std::string_view before = line_of(text, line);
@@ -71,8 +72,8 @@ std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned l
   return std::nullopt;
 }
 
-/// Counts the open brackets of a line, except in quotes. Text in a quote that began on an earlier
-/// line counts, too.
+/// Counts the open brackets of a line, except in quotes. Brackets in a quote that began on an
+/// earlier line count, too.
 class OpenBrackets {
  public:
   int count() const { return open_; }
@@ -96,7 +97,8 @@ class OpenBrackets {
   bool begins_value_ = true;
 };
 
-/// Returns true for `[` in `train[*].score`.
+/// Returns true if the character at the column is a bracket within a text, such as the `[` of
+/// `train[*].score`.
 bool is_bracket_in_text(std::string_view line, unsigned column) {
   return column > 1 && column <= line.size() && contains("[{", line.substr(column - 1, 1)) &&
          !contains(" [{,:", line.substr(column - 2, 1));
@@ -135,7 +137,9 @@ core::Diagnostic explain_end_of_map(std::string_view source_line, const core::Sp
 
 }  // namespace
 
-std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
+std::optional<core::Diagnostic> find_unreadable(std::string_view text) {
+  // yaml-cpp keeps the tokens of a line until it knows whether they are a key, so limits on the
+  // line bound its memory.
   constexpr std::size_t max_line = 1u << 20;
   constexpr int max_open_brackets = 1000;
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
@@ -150,8 +154,6 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
       brackets = OpenBrackets();
       continue;
     }
-    // yaml-cpp keeps the tokens of a line until it knows whether they are a key, so a limit on the
-    // line bounds its memory.
     brackets.read(c);
     if (brackets.count() > max_open_brackets)
       return core::Diagnostic{"too-deep",

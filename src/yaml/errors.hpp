@@ -10,14 +10,15 @@
 
 namespace pipeline::yaml {
 
-/// Finds bytes that are not allowed in YAML: invalid UTF-8 and control characters. yaml-cpp
-/// silently treats 0x04 as the end of the text.
-std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text);
+/// Returns the first error in a text that must not reach yaml-cpp: UTF-16, invalid UTF-8, a control
+/// character (yaml-cpp silently treats 0x04 as the end of the text), and a line that would take too
+/// much memory.
+std::optional<core::Diagnostic> find_unreadable(std::string_view text);
 
 /// Converts yaml-cpp's error to a diagnostic.
 /// @param message yaml-cpp's own message
 /// @param line, column position of the error, from 1
-/// @param last_node byte offset of the last node read, before an unclosed bracket or quote
+/// @param last_node byte offset of the last node that could be read
 core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column,
                                     std::string_view text, std::size_t last_node);
 

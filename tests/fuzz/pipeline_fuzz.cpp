@@ -21,6 +21,7 @@
 #include "docker/image_plan.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 #include "settings/settings.hpp"
+#include "spec/code_resolver.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace {

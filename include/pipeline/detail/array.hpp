@@ -77,7 +77,7 @@ class ArrayMemory {
   void* start_ = nullptr;  ///< Start of the header, a multiple of 64 bytes before the data.
   void* data_ = nullptr;
   std::size_t length_ = 0;  ///< Bytes, including the header.
-  int file_ = -1;           ///< An unlinked file that contains the memory, or -1.
+  int file_ = -1;           ///< The mapped file, or the unnamed file that is the memory; -1: none.
   bool writable_ = false;
 };
 

@@ -64,7 +64,8 @@ concept ArtifactRange = requires {
 template <class V>
 inline constexpr bool is_bool = std::is_same_v<V, bool>;
 
-/// T; U for a std::optional<U>, whose constructor converts as silently as a cast does.
+/// `type` is T, or U for a std::optional<U>: the optional's constructor converts a value to U
+/// without a warning, so U is the type to check.
 template <class T>
 struct OptionalValue {
   using type = T;
@@ -74,8 +75,8 @@ struct OptionalValue<std::optional<U>> {
   using type = U;
 };
 
-/// True if a V becomes a T without loss: not a fraction a whole number, not a number a bool, and
-/// not a text a bool. Whether an integer is within the limits of T is known when the value is.
+/// False if a V loses something when it becomes a T: a fraction as a whole number, a number as a
+/// bool or the reverse, a text as a bool. check_value() checks the limits of integers.
 template <class V, class T>
 concept FitsValue = !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
     !std::is_arithmetic_v<V> || !std::is_arithmetic_v<T> ||
@@ -105,7 +106,7 @@ inline constexpr bool is_vector_artifact = false;
 template <class T>
 inline constexpr bool is_vector_artifact<Artifact<std::vector<T>>> = true;
 
-/// True if map() passes the items of G, one to each instance.
+/// True if map() passes the items of the vector that G names, one to each instance.
 template <bool IsMap, class T, class G>
 inline constexpr bool passes_items = IsMap&& std::is_same_v<G, Artifact<std::vector<T>>>;
 
@@ -158,8 +159,8 @@ void check_value(const json& value) {
   decode<T>(value);
 }
 
-/// Converts the value to the parameter's type, as JSON. An integer stays itself: a conversion would
-/// make another number of one that the type cannot hold, which check_value() refuses.
+/// Converts the value to the parameter's type, as JSON. Integers are not converted: the conversion
+/// would change a number that T cannot hold, before check_value() can refuse it.
 template <class T, class V>
 Json value_as(const V& value) {
   using U = typename OptionalValue<T>::type;

@@ -12,7 +12,7 @@ template <class... A>
 class Callback {
  public:
   template <class F>
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint excludes it.
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint excludes Callback.
   requires(!std::is_same_v<std::remove_cvref_t<F>, Callback>) Callback(F&& callable)
       : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* to, A... arguments) {

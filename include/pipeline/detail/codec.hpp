@@ -82,9 +82,11 @@ bool is_json_name(const std::string& file);
 bool has_json_list(const std::string& file);
 void make_folder(const std::string& folder);
 bool exists(const std::string& path);
-/// Moves a file or folder into the store; copies it if it is read-only or cannot be moved. Throws
-/// CodecError.
-void put_file(const std::string& from, const std::string& to, bool folder);
+/// Moves the file that a step returns to the output's path; copies a file that is read-only or
+/// cannot be moved. Throws CodecError, also if there is no file.
+void put_file(const std::string& from, const std::string& to);
+/// Does the same for a folder.
+void put_folder(const std::string& from, const std::string& to);
 
 template <class T>
 constexpr std::string_view extension_of() {

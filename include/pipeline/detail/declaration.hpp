@@ -30,7 +30,7 @@ struct Repetition;
 /// value in the step's parameters, or the StepContext.
 enum class Slot { artifact, gathered, parameter, context };
 
-/// A parameter of a function.
+/// The type of a function's parameter.
 struct ArgumentType {
   std::string_view name;  ///< The compiler's name of the type.
   bool is_text = false;   ///< A std::string, which accepts any text unchanged.
@@ -54,6 +54,7 @@ struct FunctionInfo {
   std::span<const ResultInfo> results;
 };
 
+/// A step as the program declares it; add() and map() record its arguments in it.
 class StepDeclaration {
  public:
   explicit StepDeclaration(std::unique_ptr<Declaration> declaration);

@@ -11,12 +11,13 @@
 
 namespace pipeline::detail {
 
-/// Converts to the type of any member.
+/// Stands for a member of any type; never evaluated.
 struct Anything {
   template <class T>
   operator T() const;
 };
 
+/// Returns true if a T can be made from as many members as there are indices.
 template <class T, std::size_t... I>
 constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, Anything{})...}; };

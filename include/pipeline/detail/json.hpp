@@ -150,8 +150,9 @@ void put_map(json& to);
 json& add_item(json& list);
 json& add_member(json& map, std::string_view name);
 
-// The get_ and check_ functions throw JsonError if the value is of another kind than the function's
-// name says, or outside of the limits that are passed. The other functions do not check.
+// list_size(), the get_ and the check_ functions throw JsonError if the value is of another kind
+// than the function's name says, or outside of the limits that are passed. The other functions do
+// not check.
 bool is_null(const json& from);
 bool get_boolean(const json& from, const JsonPath& path);
 std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t least,
@@ -159,7 +160,7 @@ std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t le
 std::uint64_t get_unsigned(const json& from, const JsonPath& path, std::uint64_t most);
 double get_number(const json& from, const JsonPath& path);
 const std::string& get_text(const json& from, const JsonPath& path);
-std::size_t get_list(const json& from, const JsonPath& path);  ///< Returns the number of items.
+std::size_t list_size(const json& from, const JsonPath& path);
 void check_list(const json& from, const JsonPath& path, std::size_t length, const char* expected);
 void check_map(const json& from, const JsonPath& path);
 const json& item_of(const json& list, std::size_t i);
@@ -263,7 +264,7 @@ T decode(const json& from, const JsonPath& path) {
     return items;
   } else if constexpr (ListLike<T>) {
     T items;
-    for (std::size_t i = 0, size = get_list(from, path); i < size; ++i)
+    for (std::size_t i = 0, size = list_size(from, path); i < size; ++i)
       items.insert(items.end(),
                    decode<typename T::value_type>(item_of(from, i), JsonPath{&path, {}, i}));
     return items;

@@ -67,8 +67,8 @@ void advise(const StepSpec& step, const CodeProvider& code, std::string_view log
         "pipe, which is a failure: `sed -n 1p` reads all, and `(COMMAND || true) | head -1` "
         "accepts "
         "the failure"};
-  if (!code.missing_file) return;
-  if (auto advice = code.missing_file(step, log)) failure.hints.push_back(std::move(*advice));
+  if (!code.failure_advice) return;
+  if (auto advice = code.failure_advice(step, log)) failure.hints.push_back(std::move(*advice));
 }
 
 }  // namespace pipeline::engine

@@ -1,5 +1,7 @@
 #include "gpu/step_checks.hpp"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

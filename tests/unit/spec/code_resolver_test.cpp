@@ -1,3 +1,5 @@
+#include "spec/code_resolver.hpp"
+
 #include <filesystem>
 
 #include <fcntl.h>
@@ -45,7 +47,7 @@ class CodeResolving : public testing::Test {
 
   std::optional<std::string> advice(const std::string& keys, const std::string& output) {
     const StepSpec spec = step(keys);
-    return CodeResolver(pipeline_).missing_file(spec, output);
+    return CodeResolver(pipeline_).failure_advice(spec, output);
   }
 
   core::TemporaryFolder folder_;

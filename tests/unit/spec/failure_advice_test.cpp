@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
+#include "spec/code_resolver.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::spec {
@@ -28,7 +29,7 @@ struct Folder {
   }
   std::string advice(const std::string& output) const {
     const auto one = pipeline("[python, train.py]");
-    return CodeResolver(one).missing_file(one.steps[0], output).value_or("none");
+    return CodeResolver(one).failure_advice(one.steps[0], output).value_or("none");
   }
   std::vector<std::string> missing(const std::string& command) const {
     const auto one = pipeline(command);
@@ -87,7 +88,7 @@ TEST(FailureAdvice, a_missing_script_is_not_taken_for_a_missing_interpreter) {
   const auto said =
       (other.path() / "python").string() +
       ": can't open file '/pipe/code/trian.py': [Errno 2] No such file or directory\n";
-  EXPECT_EQ(CodeResolver(one).missing_file(one.steps[0], said),
+  EXPECT_EQ(CodeResolver(one).failure_advice(one.steps[0], said),
             "there is no file 'trian.py' in the pipeline's folder: did you mean 'train.py'?");
   EXPECT_EQ(folder.advice(said), "none");
   EXPECT_THAT(folder.advice("lib/helpers.py: No such file or directory\n"),

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "spec/code_resolver.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::spec {

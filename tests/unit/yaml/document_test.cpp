@@ -48,6 +48,13 @@ TEST(YamlDocument, every_scalar_knows_its_place) {
   EXPECT_EQ(root.find("b")->items[2].scalar, "it's");
 }
 
+TEST(YamlDocument, an_omitted_value_has_the_place_of_its_key_also_before_a_key_like_null) {
+  const auto root = *read("a:\nnullable: 1\nb:\n~x: 1\nc: null # none\n").root;
+  expect_span(*root.find("a"), 1, 1, 1);
+  expect_span(*root.find("b"), 3, 1, 1);
+  expect_span(*root.find("c"), 5, 4, 1);
+}
+
 TEST(YamlDocument, quoted_tagged_and_block_scalars_are_strings) {
   const auto root = *read("a: '5'\nb: 5\nc: !!str 5\nd: |\n  5\n").root;
   EXPECT_TRUE(root.find("a")->quoted);
