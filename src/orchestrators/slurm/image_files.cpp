@@ -26,13 +26,6 @@ namespace fs = std::filesystem;
 /// The beginning of fingerprints of images that were pulled without an engine.
 constexpr std::string_view pulled_prefix = "pulled ";
 
-/// Returns the packages that an image without an engine adds to its parent image, for users.
-std::string added_packages(const docker::PackageLayers& layers) {
-  const docker::PackageLayers none;
-  constexpr bool all_again = false;
-  return docker::describe_layers(none, layers, all_again);
-}
-
 /// Returns the step without its program, for which no image is made: see program_folder().
 StepSpec without_program(const StepSpec& step) {
   auto own = step;
@@ -121,7 +114,7 @@ async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
   co_await require_file(environment, image->file);
   if (!environment.ready && image->file != image->parent.file)
     environment.reason = "its packages are installed, without an engine: " +
-                         added_packages(image->packages.plan.layers);
+                         docker::describe_layers({}, image->packages.plan.layers);
   const auto fingerprint = environment.ready ? PulledImages::fingerprint_of(step) : std::string();
   if (!fingerprint.empty()) environment.fingerprint = std::string(pulled_prefix) + fingerprint;
   co_return environment;
@@ -240,7 +233,7 @@ async::Task<> ImageFiles::install(const StepSpec& step, const PulledStepImage& i
   const ImageFacts known{image.file, {}, seconds_of(core::text_at(image.parent.parent, "Created"))};
   const docker::BuildReport report{
       known.file.filename().string(), step.name,
-      image.packages.reference + " for the nodes: " + added_packages(image.packages.plan.layers)};
+      image.packages.reference + " for the nodes: " + docker::describe_layers({}, image.packages.plan.layers)};
   const std::function<void(std::string)> on_line = [&](std::string line) {
     events.emit(event::BuildProgress{report.image, std::move(line)});
   };
