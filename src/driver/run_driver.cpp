@@ -114,7 +114,7 @@ engine::EngineOptions RunDriver::options() {
       options.driver = run->driver;
     }
     if (request_.uploader)
-      options.wait_until_persisted = [this] { return request_.uploader->keep(); };
+      options.wait_until_persisted = [this] { return request_.uploader->save_now(); };
     return options;
   }
   if (!request_.detached) options.identity = identity_of(session_);
