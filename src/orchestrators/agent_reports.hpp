@@ -27,9 +27,9 @@ class AgentReports {
   /// Removes the report of an attempt that has ended.
   void forget(const Attempt& attempt) { reports_.erase(&attempt); }
 
-  /// Waits up to three seconds for AgentReport::waits, and returns them. The agent reports them
-  /// when it finds the step stalled, at about the time of this call. On a step with nodes, an agent
-  /// whose own processes make progress does not; an empty text is returned then.
+  /// Returns AgentReport::waits, for which it waits up to three seconds. The agent reports the
+  /// waits when it finds the step stalled, at about the time of this call. On a step with nodes, an
+  /// agent whose own processes make progress reports none; the returned text is then empty.
   async::Task<std::string> waits_of(const Attempt& attempt) const;
   /// Returns when the attempt last made progress; nothing if its agent has not reported that.
   std::optional<core::Activity> activity_of(const Attempt& attempt) const;

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// A process that loses a failed peer fails, too, and its end may be seen first. Pause after the
-/// first end that is seen, in which that of the peer arrives.
+/// Pause after the first failure that is seen, before the other processes are stopped. A process
+/// that loses a failed peer fails, too, and its end may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
 
 /// Returns whether the path is a folder itself. A step may have replaced its folder by a link, and
@@ -322,8 +322,8 @@ async::Task<> Gang::run_members() {
 
 /// Waits until the attempt is over, and then stops the processes that still run.
 async::Task<> Gang::stop_others() {
-  while (over_.level() == core::StopLevel::none)
-    co_await async::sleep(std::chrono::hours(24), &over_);
+  constexpr std::chrono::hours no_limit{24};  // The stop of `over_` ends the pause.
+  while (over_.level() == core::StopLevel::none) co_await async::sleep(no_limit, &over_);
   if (failed_rank_) co_await async::sleep(time_to_fail, &ended_);
   if (ended_.level() == core::StopLevel::none) stop(core::StopLevel::graceful);
 }

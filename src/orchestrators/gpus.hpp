@@ -19,7 +19,7 @@ namespace pipeline::orchestrators {
 struct GpuHold {
   std::string uuid;
   std::string run, step;
-  std::string place;  ///< The user of the GPU, for messages: `container pipe-7f3a-train-1`.
+  std::string holder;  ///< `container pipe-7f3a-train-1`.
 };
 
 /// Used only from the loop's thread.

@@ -25,9 +25,10 @@ using Clock = std::chrono::steady_clock;
 
 /// Ports below 10,000 are left to services, most of which listen there.
 constexpr unsigned first_port = 10'000, end_of_ports = 65'536;
+/// For so long, a port that free_ports() has returned is not returned again.
 constexpr std::chrono::minutes kept_for{1};
 
-/// The ports that free_ports() has returned, with the times. Used on the loop's thread only.
+/// The ports that free_ports() has returned, and when. Used on the loop's thread only.
 std::map<unsigned, Clock::time_point>& given_ports() {
   static std::map<unsigned, Clock::time_point> given;
   return given;
@@ -329,6 +330,7 @@ std::optional<std::pair<unsigned, std::string_view>> rank_of_line(std::string_vi
   return std::pair(rank, line.substr(length + 2));
 }
 
+/// The default of the port: processes of this machine.
 async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt*/, unsigned nodes,
                                                         unsigned ranks) {
   NodeAddresses addresses;

@@ -56,7 +56,7 @@ class ShellTerminal {
     const auto executor = co_await asio::this_coro::executor;
     std::optional<RawTerminal> raw;
     if (has_terminal_) raw.emplace();
-    if (has_terminal_) co_await tell_size();
+    if (has_terminal_) co_await send_size();
     async::JoinableTask input(executor, pass_input());
     std::optional<async::JoinableTask> sizes;
     if (has_terminal_) sizes.emplace(executor, follow_size());
@@ -107,7 +107,7 @@ class ShellTerminal {
     }
   }
 
-  async::Task<> tell_size() {
+  async::Task<> send_size() {
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) co_return;
     try {
@@ -120,7 +120,7 @@ class ShellTerminal {
     resizes_.add(SIGWINCH);
     boost::system::error_code cancelled;
     while (!is_over_) {
-      co_await tell_size();  // The size may have changed before the signal was awaited.
+      co_await send_size();  // The size may have changed before the signal was awaited.
       if (is_over_) co_return;
       co_await resizes_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
       if (cancelled) co_return;
