@@ -24,8 +24,8 @@ struct StepPlan {
   } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
                            ///< before, or skipped if a condition over them is false. unknown: the
                            ///< run makes the instances from an output that is not known yet.
-  const StepSpec* spec =
-      nullptr;           ///< The pipeline's step that it is, or that it is an instance of.
+  /// The pipeline's step: `step` itself, or the step that `step` is an instance of.
+  const StepSpec* spec = nullptr;
   RareText reused_from;  ///< For `reuse`: the run that made the result.
   /// `code: train.py changed`, `input data: made again by load`, `never run before`. The steps of
   /// a pipeline that never ran share one list.
@@ -39,7 +39,7 @@ struct StepPlan {
 
 /// Plans a run without side effects.
 /// @param with_keys whether to fill StepPlan::key, and StepPlan::environment also where nothing is
-/// to build: they take most of the memory
+/// to build: these members take most of the memory
 async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options,
                                         bool with_keys = true);
 

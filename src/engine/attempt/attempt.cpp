@@ -139,7 +139,7 @@ class AttemptRun {
   void take_line(Stream stream, std::string line) {
     event::StepLog log{step_.name, options_.number, stream, std::move(line)};
     if (step_.nodes) ranks_.take(log);
-    if (log.rank.value_or(0) == 0) metrics_.line(log.line);
+    if (log.rank.value_or(0) == 0) metrics_.add_line(log.line);
     context_.run.events.emit(log);
   }
 

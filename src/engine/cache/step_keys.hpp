@@ -33,7 +33,8 @@ class StepKeys {
   /// Returns all parts except the inputs.
   std::vector<store::KeyPart> own_parts(const StepSpec& step,
                                         const orchestrators::Environment& environment);
-  /// Returns the step's key. @param environment its `id` must be known
+  /// Returns the step's key.
+  /// @param environment its `id` must be known
   StepKey key(const StepSpec& step, const orchestrators::Environment& environment,
               const OutputsOf& outputs);
   /// Returns the key of the code that ran, which may have changed since the step's key was made.

@@ -46,7 +46,8 @@ class StepStarter {
   /// Returns true if the step is left out whatever its conditions say, and records that.
   virtual bool excludes(model::StepIndex /*i*/) { return false; }
   /// Returns the number of the queue in which a ready step waits while has_room() is false; nothing
-  /// if the step is decided at once. A step in a queue is a number: a hundred thousand cost little.
+  /// if the step is decided at once. A step in a queue is an index, so that a hundred thousand
+  /// steps cost little.
   virtual std::optional<std::size_t> queue_of(model::StepIndex /*i*/) { return std::nullopt; }
   /// Returns true if a further step of the queue may be taken.
   virtual bool has_room(std::size_t /*queue*/) const { return true; }
@@ -103,8 +104,8 @@ class GraphWalk {
       std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
                           std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
   std::map<std::size_t, Queue> queues_;
-  std::optional<std::vector<std::string>>
-      secrets_;  ///< Secrets of all steps; read for the first message.
+  /// Secrets of all steps; read when the first message is made.
+  std::optional<std::vector<std::string>> secrets_;
 };
 
 }  // namespace pipeline::engine

@@ -28,7 +28,7 @@ struct AttemptStart {
   const std::vector<orchestrators::AssignedGpu>& gpus;
 };
 
-/// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
+/// All functions throw EnvironmentError if the store cannot be written; nothing is published then.
 /// reused() and succeeded() only collect: the next write of any kind commits what they have
 /// collected together with its own.
 class Journal {
@@ -36,6 +36,7 @@ class Journal {
   Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
+  /// Records the run.
   /// @param versions see DataInputs::current_versions()
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps,
                  const std::string& versions);
@@ -50,7 +51,7 @@ class Journal {
   std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
                                               const std::vector<const StepSpec*>& instances,
                                               std::optional<unsigned> round = std::nullopt);
-  /// @return the record to pass to attempt_ended()
+  /// Records that an attempt begins. @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key,
                                      const AttemptStart& start);
   /// Persists a failed attempt. A successful one is persisted together with its step by
@@ -75,8 +76,9 @@ class Journal {
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
   /// Records the steps that can no longer run because this one failed, was cancelled or skipped.
-  void lost(const StepSpec& step, StepStatus status, const std::vector<const StepSpec*>& lost);
-  /// Records steps that were skipped by their conditions, and those that depend on them.
+  void dependents_lost(const StepSpec& step, StepStatus status,
+                       const std::vector<const StepSpec*>& lost);
+  /// Records a step that its conditions skip, and those that depend on it.
   void skipped(const StepSpec& step, const std::string& reason,
                const std::vector<const StepSpec*>& lost);
   /// Records steps that were never started because of a failure. @param status skipped or cancelled
@@ -84,6 +86,7 @@ class Journal {
                 StepStatus status);
   /// Notes that outputs could not be copied to where the user wants them: the run fails.
   void lacks_copies() { summary_.lacks_copies = true; }
+  /// @param interrupted the user has stopped the run
   RunSummary run_ended(bool interrupted);
 
   /// Records a whole run that reuses every step of an earlier one, and publishes its events, those

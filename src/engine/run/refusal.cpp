@@ -71,7 +71,7 @@ async::Task<orchestrators::Environment> environment_of(const RunContext& context
   auto& orchestrator = context.services.routes.of(step);
   try {
     auto environment = co_await orchestrator.environment(step);
-    if (!context.options.shared) co_return environment;
+    if (!context.options.remote_cache) co_return environment;
     co_return co_await shared_environment(orchestrator, step, std::move(environment));
   } catch (const core::InputError& error) {
     // An error that names a file already has its place.

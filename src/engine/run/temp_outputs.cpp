@@ -34,7 +34,7 @@ void TempOutputs::step_ended(model::StepIndex i) {
     for (const auto& source : input.sources) {
       const auto made = outputs_of(source);
       // An output that is uploaded to the remote cache is needed until the end of the run.
-      if (!made.output || !made.output->temp || results_.are_shared(*made.step) ||
+      if (!made.output || !made.output->temp || results_.shares_result(*made.step) ||
           is_needed({source.step, source.output}, false))
         continue;
       drop(steps_.index_of(source.step), source.output);

@@ -40,7 +40,7 @@ class TempOutputs {
   Journal& journal_;
   Results& results_;
   bool has_any_;  ///< The pipeline has outputs with `temp`.
-  /// The steps that take an output, as far as the first `indexed_` steps are concerned.
+  /// The steps that take each output, among the first `indexed_` steps.
   std::map<Source, std::vector<model::StepIndex>> readers_;
   std::size_t indexed_ = 0;
   std::vector<core::Digest> dropped_;  ///< Artifacts to remove.
