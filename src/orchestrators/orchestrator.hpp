@@ -25,8 +25,8 @@ struct Capabilities {
   /// The GPUs are those that NVML shows on this machine, so the engine reserves them; otherwise the
   /// orchestrator itself chooses GPUs.
   bool gpus_of_this_machine = true;
-  bool explicit_devices =
-      false;                   ///< A step may name specific devices; a cluster chooses them itself.
+  /// A step may name specific devices; a cluster chooses them itself.
+  bool explicit_devices = false;
   bool shells = false;         ///< Attempt::shell is honoured.
   bool services = false;       ///< StepSpec::services are honoured.
   bool memory_limits = false;  ///< ResourceSettings::memory is enforced.

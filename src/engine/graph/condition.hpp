@@ -37,7 +37,8 @@ enum class Outcome { unknown, made, failed, skipped, tolerated };
 /// The steps before a step.
 struct Predecessors {
   std::function<Outcome(const std::string& step)> outcome_of;
-  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known.
+  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known, else
+  /// `made`.
   Outcome all;
   FindOutput find_output;
 };

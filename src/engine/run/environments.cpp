@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/joined.hpp"
-#include "engine/run/refusal.hpp"
+#include "engine/run/step_environment.hpp"
 
 namespace pipeline::engine {
 

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "engine/cache/cache_key.hpp"
-#include "engine/run/refusal.hpp"
+#include "engine/run/step_environment.hpp"
 
 namespace pipeline::engine {
 
