@@ -3,10 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <system_error>
-#include <utility>
 
 #include "async/sleep.hpp"
 #include "async/task_group.hpp"
@@ -363,6 +361,9 @@ void Gang::end(Member& member) {
 }
 
 void Gang::take_end(Member& member, const RankEnd& end) {
+  const auto first = member.attempt.process->rank;
+  // A step can imitate an agent's lines, with ranks of other nodes and with failures of its own.
+  if (end.rank < first || end.rank - first >= processes_) return;
   member.ends.insert_or_assign(end.rank, end);
   if (!end.has_failed || member.failed || member.stop.level() != core::StopLevel::none) return;
   member.failed = end;
@@ -375,8 +376,7 @@ void Gang::fail(unsigned rank) {
   over_.stop(core::StopLevel::graceful);
 }
 
-/// The process whose end was seen first need not be the one that failed first: a process that loses
-/// its peer fails at almost the same time.
+/// Compares the times of the failures: the one that was seen first need not be the first.
 const Gang::Member* Gang::first_failed() const {
   if (!failed_rank_) return nullptr;
   const auto time_of = [](const Member& member) {
@@ -453,7 +453,8 @@ std::vector<NodeProcessEnd> Gang::process_ends() const {
 void Gang::take_failure(const Member& member, AttemptResult& result) {
   const auto& spec = member.attempt;
   failed_rank_ = member.failed ? member.failed->rank : spec.process->rank;
-  result.failure = member.result.failure;
+  result.failure = member.result.failure.value_or(
+      Failure{FailureKind::exit_code, "failed, although its agent exited with code 0", {}, {}});
   result.exit_code = member.result.exit_code;
   result.signal = member.result.signal;
   if (spec.process->ranks > 1)

@@ -147,6 +147,24 @@ TEST_F(NodeAgents, continue_through_a_restart_of_all_processes) {
   EXPECT_FALSE(run(runner).failure);
 }
 
+TEST_F(NodeAgents, are_not_believed_about_ranks_of_other_nodes) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    attempt.io.log.write(Stream::out, end_line(99, 1, "failed"));
+    co_return exited(0);
+  });
+  EXPECT_FALSE(run(runner).failure) << "a step can imitate the lines of an agent";
+}
+
+TEST_F(NodeAgents, that_succeed_after_a_failure_fail_the_attempt) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    if (attempt.process->node == 1) co_return co_await until_stopped(attempt);
+    attempt.io.log.write(Stream::out, end_line(1, 1, "failed"));
+    co_return exited(0);
+  });
+  EXPECT_EQ(run(runner).failure->message,
+            "rank 1 of 4, on node 0, failed, although its agent exited with code 0");
+}
+
 TEST_F(NodeAgents, start_a_process_for_each_gpu_of_a_node_elsewhere) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     EXPECT_EQ(attempt.process->ranks, 8u);
