@@ -240,7 +240,9 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   RankEnd end;
   std::string how;
   std::int64_t time = 0;
-  if (!(words >> end.rank >> end.code >> how >> time)) return std::nullopt;
+  constexpr std::int64_t max_time = std::int64_t{1} << 52;  // Microseconds; a later time overflows.
+  if (!(words >> end.rank >> end.code >> how >> time) || time < 0 || time > max_time)
+    return std::nullopt;
   end.has_failed = how == "failed";
   const auto age =
       std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);

@@ -288,7 +288,8 @@ TEST(RankEnd, is_parsed_from_the_agents_line) {
     EXPECT_EQ(rank_end_of(line)->cpu, std::chrono::microseconds(0)) << line;
   }
   EXPECT_FALSE(rank_end_of("!12 143 ended 1764263453123456 10 20")->has_failed);
-  for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5"})
+  for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5", "!1 2 failed -1 4 5",
+                           "!1 2 failed 9000000000000000000 4 5"})
     EXPECT_FALSE(rank_end_of(line)) << line;
 }
 
