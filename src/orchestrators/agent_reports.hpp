@@ -16,7 +16,7 @@ struct AgentReport {
   /// The calls in which processes of a stalled step wait, for usage::read_agent_waits(); empty if
   /// the agent has not reported them.
   std::string waits;
-  /// When the step last printed something, or used CPU time or read or wrote files.
+  /// The time at which the step last printed something, used CPU time, or read or wrote files.
   std::optional<std::chrono::steady_clock::time_point> progressed = {};
 };
 

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Ports below 10,000 are left to services, most of which listen there.
 constexpr unsigned first_port = 10'000, end_of_ports = 65'536;
-/// For so long, a port that free_ports() has returned is not returned again.
+/// Time in which a port that free_ports() has returned is not returned again.
 constexpr std::chrono::minutes kept_for{1};
 
 /// The ports that free_ports() has returned, and when. Used on the loop's thread only.

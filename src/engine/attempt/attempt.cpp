@@ -57,7 +57,7 @@ Failure linked_folder() {
           {}};
 }
 
-/// An attempt; run() calls the member functions in their order.
+/// An attempt. run() calls the member functions in the order in which they stand.
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions options,
@@ -283,7 +283,7 @@ class AttemptRun {
       };
       tell("stalled: " + text);
       const auto secrets = secret_values();
-      auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets, tell);
+      auto found = co_await find_stall_causes(orchestrator(), attempt, ranks_, secrets, tell);
       auto& lines = found.lines;
       if (!lines.empty()) text += "; " + lines.front();
       if (lines.size() > 1) text += " (" + std::to_string(lines.size() - 1) + " more in its log)";

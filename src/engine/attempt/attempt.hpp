@@ -1,5 +1,5 @@
 /// @file
-/// One attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
+/// An attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
 /// enforces the timeout, and stores the outputs.
 #pragma once
 

@@ -96,7 +96,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
   co_return entry;
 }
 
-/// Does what download() does, without its limit and its reports: throws if the cache fails.
+/// Downloads as download() does, but without its limit and its reports: throws if the cache fails.
 async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
                                                                           std::string key,
                                                                           bool only_own,

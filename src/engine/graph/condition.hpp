@@ -31,7 +31,8 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// How a step has ended. unknown: it has not ended. tolerated: it failed and has `allow_failure`.
+/// The end of a step. unknown: the step has not ended. tolerated: it failed and has
+/// `allow_failure`.
 enum class Outcome { unknown, made, failed, skipped, tolerated };
 
 /// The steps before a step.

@@ -32,7 +32,7 @@ class MatrixExpansion {
   void replace_sources(StepSpec& reader) const;
 
  private:
-  using Row = std::vector<const MatrixItem*>;  ///< One combination: an item of each axis.
+  using Row = std::vector<const MatrixItem*>;  ///< A combination: an item of each axis.
   void combine();
   void make_names();
   StepSpec instance(const StepSpec& step, std::size_t k) const;

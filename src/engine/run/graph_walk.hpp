@@ -43,7 +43,7 @@ class StepStarter {
   virtual ~StepStarter() = default;
   /// Returns false once no further step is to be decided.
   virtual bool may_start() const = 0;
-  /// Returns true if the step is left out whatever its conditions say, and records that.
+  /// Returns true if the step is left out regardless of its conditions, and records that.
   virtual bool excludes(model::StepIndex /*i*/) { return false; }
   /// Returns the number of the queue in which a ready step waits while has_room() is false; nothing
   /// if the step is decided at once. A step in a queue is an index, so that a hundred thousand

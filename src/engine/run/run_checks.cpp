@@ -16,7 +16,7 @@
 namespace pipeline::engine {
 namespace {
 
-/// Removes steps that will not run whatever other steps make.
+/// Removes steps whose conditions are false regardless of what other steps make.
 void remove_ruled_out(std::vector<const StepSpec*>& steps, store::ArtifactStore& artifacts) {
   std::erase_if(steps, [&](const StepSpec* step) { return is_ruled_out(*step, artifacts); });
 }

@@ -14,7 +14,7 @@
 namespace pipeline::engine {
 
 /// An artifact stays while another run of the state folder is in progress, and if something else
-/// names it: an output without `temp`, of whatever run, or a published name.
+/// names it: an output without `temp`, of any run, or a published name.
 class TempOutputs {
  public:
   TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal, Results& results);
