@@ -88,8 +88,11 @@ class ShellTerminal {
   async::Task<> pass_all_input() {
     struct stat status {};
     core::Descriptor file(open_input());
-    const bool can_wait = ::fstat(file.get(), &status) == 0 &&
-                          (has_terminal_ || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+    // Input is a terminal also without `has_terminal_`, if only the output goes elsewhere. Files
+    // are always readable, and cannot be waited for.
+    const bool can_wait =
+        ::fstat(file.get(), &status) == 0 &&
+        (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(file.get()) == 1);
     if (can_wait) input_.assign(file.release());
     std::array<char, 16384> buffer;
     boost::system::error_code error;
