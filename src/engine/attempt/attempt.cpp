@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
@@ -94,14 +93,15 @@ class AttemptRun {
     const bool is_linked = collect(execution);
     const auto& failure = outcome_.result.failure;
     const bool is_cancelled = failure && failure->kind == FailureKind::cancelled;
-    const auto found = is_cancelled ? std::nullopt : inputs_.found_damaged();
-    if (found && outcome_.result.cleanup) outcome_.result.cleanup();
-    if (found) throw DamagedInput(*found);
-    auto damage = co_await inputs_.damaged_artifact();
+    auto found = is_cancelled ? std::nullopt : inputs_.found_damaged();
+    std::optional<Failure> damage;
+    if (!found) damage = co_await inputs_.damaged_artifact();
     if (damage && !is_cancelled) {
-      if (const auto& other = inputs_.changed_by_other()) throw DamagedInput(*other);
+      found = inputs_.changed_by_other();
       outcome_.result.failure = std::move(damage);
     }
+    if (found && outcome_.result.cleanup) outcome_.result.cleanup();
+    if (found) throw DamagedInput(*found);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;
