@@ -84,6 +84,12 @@ class AttemptRun {
     auto prepared = co_await prepare();
     if (outcome_.result.failure) co_return std::move(outcome_);
     const auto execution = co_await execute(prepared, held);
+    bool has_ended = false;
+    // Cleans up after an exception as well, because no driver joins this attempt again. The caller
+    // cleans up after an outcome.
+    const core::ScopeGuard clean_unless_ended([&] {
+      if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
+    });
     if (!held.locks.empty()) {
       held.locks.clear();
       // Steps that wait for the released GPUs run on this thread, or in another process. Such steps
@@ -100,13 +106,13 @@ class AttemptRun {
       found = inputs_.changed_by_other();
       outcome_.result.failure = std::move(damage);
     }
-    if (found && outcome_.result.cleanup) outcome_.result.cleanup();
     if (found) throw DamagedInput(*found);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;
     outcome_.phases =
         phases_of(outcome_.result, start, execution.began, execution.ended, Clock::now());
+    has_ended = true;
     co_return std::move(outcome_);
   }
 
@@ -409,11 +415,6 @@ class AttemptRun {
   async::Task<> store_outputs() {
     const TakenOutputs taken(folder_->path(), services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
-    bool has_ended = false;
-    // Cleans up after an exception as well: another driver could not store the outputs either.
-    const core::ScopeGuard clean_unless_ended([&] {
-      if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
-    });
     try {
       for (const auto& output : step_.outputs) {
         if (take_elsewhere(services_.artifacts, output, outcome_)) continue;
@@ -429,7 +430,6 @@ class AttemptRun {
       outcome_.result.failure =
           Failure{FailureKind::bad_output, std::move(message), error.advice(), {}};
     }
-    has_ended = true;  // A failure that is returned is cleaned up by the caller.
     if (outcome_.result.failure) {
       outcome_.outputs.clear();
       co_return;
