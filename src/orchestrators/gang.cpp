@@ -143,7 +143,7 @@ async::Task<AttemptResult> Gang::run() {
   for (;;) {
     auto result = co_await try_once();
     if (attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
-    if (addresses_.gives_back)
+    if (addresses_.gives_back && failed_rank_)
       co_await give_back(result);
     else if (!begins_again(result))
       co_return result;
