@@ -234,7 +234,8 @@ async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
 async::Task<core::Digest> Downloads::download(const WantedContent& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
-  fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
+  const bool is_verified = true;  // The file stays empty.
+  fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), is_verified);
   while (!lock.try_lock()) {  // Another run is fetching the content.
     co_await async::sleep(poll_interval, &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
@@ -291,10 +292,11 @@ async::Task<> Downloads::receive_folder(const WantedContent& wanted, const fetch
     core::make_folders(target.parent_path());
     auto address = from;
     address.key += object.key;
-    const fetch::Expected expected{object.size, false, {.etag = object.etag}};
+    const bool is_verified = false;  // A list has no digests of its files.
+    const fetch::Expected expected{object.size, is_verified, {.etag = object.etag}};
     const auto id = core::Hasher().field(object.key).field(object.etag).finish().hex();
     const fs::path path(folder.string() + "." + id.substr(0, 16));
-    fetch::PartFile part(path, false);
+    fetch::PartFile part(path, is_verified);
     part.load();
     fetch::DataTransfer transfer(sources, address, expected, part, wanted.stop);
     co_await transfer.run();

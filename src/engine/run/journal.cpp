@@ -341,25 +341,24 @@ void Journal::dependents_lost(const StepSpec& step, StepStatus status,
   if (status == StepStatus::cancelled)
     left_out(lost, needs + "was cancelled", StepStatus::cancelled);
   else if (status == StepStatus::skipped)
-    put_left_out(lost, needs + "was skipped", StepStatus::skipped, false);
+    put_left_out(lost, needs + "was skipped", StepStatus::skipped, LeftOutBy::condition);
   else
     left_out(lost, needs + "failed", StepStatus::skipped);
 }
 
 void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                        StepStatus status) {
-  put_left_out(steps, reason, status, true);
+  put_left_out(steps, reason, status, LeftOutBy::failure);
 }
 
 void Journal::skipped(const StepSpec& step, const std::string& reason,
                       const std::vector<const StepSpec*>& lost) {
-  put_left_out({&step}, reason, StepStatus::skipped, false);
+  put_left_out({&step}, reason, StepStatus::skipped, LeftOutBy::condition);
   dependents_lost(step, StepStatus::skipped, lost);
 }
 
-/// @param is_failure the steps are left out because of a failure or a stop, not a condition
 void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
-                           StepStatus status, bool is_failure) {
+                           StepStatus status, LeftOutBy cause) {
   if (steps.empty()) return;
   commit([&] {
     for (const auto* step : steps) {
@@ -371,7 +370,7 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
   for (const auto* step : steps) {
     ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
     std::optional<Failure> failure;
-    if (is_failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
+    if (cause == LeftOutBy::failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
     events_.emit(event::StepFinished{step->name, status, 0, {}, std::move(failure), {}, reason});
   }
 }

@@ -116,8 +116,10 @@ class Journal {
   void put(const Success& success);
   void announce(const Reuse& reuse);
   void announce(const Success& success);
+  /// Why steps are left out: a failure or a stop, or a condition.
+  enum class LeftOutBy { failure, condition };
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
-                    StepStatus status, bool is_failure);
+                    StepStatus status, LeftOutBy cause);
   /// Publishes outputs in the state folder under the names that the step gives them, unless names
   /// are kept in the remote cache.
   void publish(const StepSpec& step, const std::string& run,

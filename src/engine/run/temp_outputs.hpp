@@ -28,12 +28,14 @@ class TempOutputs {
  private:
   /// The names of a step and of its output.
   using Source = std::pair<std::string, std::string>;
+  /// Whether skipped steps may still run: in this run, or in one that resumes it.
+  enum class SkippedSteps { may_run, are_done };
   void index();
-  bool is_needed(const Source& source, bool has_ended) const;
+  bool is_needed(const Source& source, SkippedSteps skipped) const;
   void drop(model::StepIndex i, const std::string& output);
   async::Task<> remove_soon();
-  std::set<core::Digest> needed(bool has_ended);
-  async::Task<> remove(bool has_ended);
+  std::set<core::Digest> needed(SkippedSteps skipped);
+  async::Task<> remove(SkippedSteps skipped);
 
   const RunContext& context_;
   RunSteps& steps_;
