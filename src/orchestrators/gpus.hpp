@@ -15,7 +15,7 @@
 
 namespace pipeline::orchestrators {
 
-/// A GPU in use by an attempt of another run on the orchestrator's machine.
+/// A GPU that an attempt uses, of any run on the orchestrator's machine.
 struct GpuHold {
   std::string uuid;
   std::string run, step;
