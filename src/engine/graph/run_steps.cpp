@@ -76,7 +76,7 @@ std::vector<model::StepIndex> RunSteps::needs(model::StepIndex i) const {
   return needs;
 }
 
-std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
+std::vector<const StepSpec*> RunSteps::with_status(StepStatus status) const {
   std::vector<const StepSpec*> found;
   for (model::StepIndex i = 0; i < size(); ++i)
     if (states_[i].status == status && !states_[i].instances) found.push_back(&spec(i));

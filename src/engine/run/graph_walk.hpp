@@ -25,7 +25,8 @@ namespace pipeline::engine {
 struct Decision {
   /// unknown: outputs that the step takes, or the values of its matrix, do not exist yet, and
   /// nothing makes them, because this is a plan.
-  enum class Action { run, reuse, skip, unknown } action = Action::run;
+  enum class Action { run, reuse, skip, unknown };
+  Action action = Action::run;
   std::string reason;     ///< The reason of `skip`.
   std::string error;      ///< The error of a condition that cannot be evaluated; the step fails.
   std::string condition;  ///< In a plan: the condition that may still skip the step.
