@@ -24,6 +24,7 @@ namespace pipeline::engine {
 
 class Checkpoint;
 
+/// The outcome of a run. `failed` also counts steps with `allow_failure`.
 struct RunSummary {
   std::string run;
   RunStatus status;
@@ -53,6 +54,7 @@ struct GpuReservation {
   gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
 };
 
+/// The end of an attempt: the orchestrator's result, and what the engine adds to it.
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;     ///< Outputs of a successful attempt.

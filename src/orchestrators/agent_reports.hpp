@@ -12,6 +12,7 @@
 
 namespace pipeline::orchestrators {
 
+/// The last report of an attempt's agent.
 struct AgentReport {
   /// The calls in which processes of a stalled step wait, for usage::read_agent_waits(); empty if
   /// the agent has not reported them.

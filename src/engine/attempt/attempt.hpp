@@ -19,6 +19,7 @@
 
 namespace pipeline::engine {
 
+/// References to objects that outlive the attempt.
 struct AttemptContext {
   const RunContext& run;
   core::CancelSource& stop;         ///< Ends the attempt.

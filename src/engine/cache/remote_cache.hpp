@@ -15,6 +15,7 @@
 
 namespace pipeline::engine {
 
+/// An output of a step, as the remote cache knows it.
 struct RemoteOutput {
   store::OutputRecord record;
   bool is_executable = false;  ///< Only for a file.

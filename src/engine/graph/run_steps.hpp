@@ -21,6 +21,7 @@
 
 namespace pipeline::engine {
 
+/// The progress of a step.
 struct StepState {
   std::vector<store::OutputRecord> outputs;  ///< Filled once the step has succeeded or is reused.
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.

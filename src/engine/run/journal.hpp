@@ -21,6 +21,7 @@ struct UnchangedRun {
   std::vector<std::string> tags;  ///< The pipeline's tags.
 };
 
+/// An attempt that begins.
 struct AttemptStart {
   unsigned number;  ///< From 1.
   const std::string& environment;
