@@ -13,7 +13,7 @@
 #include "core/quantity.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/layout.hpp"
-#include "orchestrators/nodes.hpp"
+#include "orchestrators/odd_rank.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

@@ -20,6 +20,7 @@
 #include "core/lines.hpp"
 #include "orchestrators/attempts.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/rank_lines.hpp"
 
 namespace pipeline::orchestrators {
 

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "orchestrators/gang.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/odd_rank.hpp"
 #include "orchestrators/stopped.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/run_task.hpp"
