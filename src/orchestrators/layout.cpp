@@ -258,15 +258,15 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
   // Python prints its stack at the signal that ends a stalled step (engine/attempt/python_stacks).
   constexpr const char* faulthandler = "PYTHONFAULTHANDLER";
-  const auto& of_image = attempt.step.settings->docker.environment;
-  if (attempt.step.stalled_after && !of_image.contains(faulthandler)) variables[faulthandler] = "1";
+  const auto& image_variables = attempt.step.settings->docker.environment;
+  if (attempt.step.stalled_after && !image_variables.contains(faulthandler))
+    variables[faulthandler] = "1";
   if (!layout.scratch.empty()) {
     variables["PIPE_SCRATCH"] = layout.scratch;
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
   }
   if (!attempt.checkpoint.empty()) variables["PIPE_CHECKPOINT"] = layout.checkpoint;
-  add_limits(attempt.step.settings->resources, attempt.step.settings->docker.environment,
-             variables);
+  add_limits(attempt.step.settings->resources, image_variables, variables);
   for (auto& input : attempt.inputs)
     variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names)

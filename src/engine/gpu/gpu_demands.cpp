@@ -78,8 +78,8 @@ std::optional<gpu::Shortage> GpuReserver::require_whole_nodes(const StepSpec& st
   std::string counts;
   for (const auto& [machine, count] : by_machine) {
     nodes += count / demand.each;
-    const auto& of_machine = *std::ranges::find(units_, machine, &gpu::Unit::machine);
-    counts += (counts.empty() ? "" : ", ") + of_machine.place + " has " + std::to_string(count);
+    const auto& unit = *std::ranges::find(units_, machine, &gpu::Unit::machine);
+    counts += (counts.empty() ? "" : ", ") + unit.place + " has " + std::to_string(count);
   }
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
