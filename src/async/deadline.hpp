@@ -15,13 +15,13 @@ namespace pipeline::async {
 class Deadline {
  public:
   /// @param time from now; unset for no limit
-  /// @param how the level to which source() is stopped when the time is up
+  /// @param at_expiry the level to which source() is stopped when the time is up
   Deadline(const asio::any_io_executor& executor, core::CancelSource& outer,
-           std::optional<Duration> time, core::StopLevel how)
+           std::optional<Duration> time, core::StopLevel at_expiry)
       : timeout_(executor,
-                 [this, how] {
+                 [this, at_expiry] {
                    expired_ = source_.level() == core::StopLevel::none;
-                   source_.stop(how);
+                   source_.stop(at_expiry);
                  }),
         from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
     if (time) restart(*time);

@@ -16,15 +16,15 @@ struct RetryPolicy {
   unsigned max_tries = 10;  ///< Including the first.
   /// The maximum number of tries without any answer of a server, not even an error.
   unsigned max_unanswered = max_tries;
-  /// The time after which no retry begins.
-  std::chrono::milliseconds patience = std::chrono::hours(24);
+  /// No retry begins later than this after the first try.
+  std::chrono::milliseconds max_time = std::chrono::hours(24);
 
   /// Returns the policy for a caller that waits some 20 seconds at most.
   /// @param unanswered the new `max_unanswered`
-  RetryPolicy impatient(unsigned unanswered) const {
+  RetryPolicy for_short_wait(unsigned unanswered) const {
     auto policy = *this;
     policy.max_unanswered = unanswered;
-    policy.patience = std::chrono::seconds(20);
+    policy.max_time = std::chrono::seconds(20);
     return policy;
   }
 };
@@ -43,9 +43,9 @@ class Backoff {
   /// Returns whether the policy permits no other try.
   bool exhausted() const {
     return tries_ + 1 >= policy_.max_tries || unanswered_ >= policy_.max_unanswered ||
-           std::chrono::steady_clock::now() - began_ >= policy_.patience;
+           std::chrono::steady_clock::now() - began_ >= policy_.max_time;
   }
-  /// Begins to count anew, after a success; `patience` is still measured from the construction.
+  /// Begins to count anew, after a success; `max_time` is still measured from the construction.
   void reset() { tries_ = unanswered_ = 0; }
 
  private:

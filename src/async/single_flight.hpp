@@ -40,19 +40,19 @@ class SingleFlight {
       }
       auto job = std::make_shared<Job>(loop_.get_executor());
       jobs_[key] = job;
-      bool keep = true;
+      bool is_final = true;
       try {
         job->result = co_await make();
       } catch (const core::BuildError&) {
         job->error = std::current_exception();
       } catch (...) {
         job->error = std::current_exception();
-        keep = false;
+        is_final = false;
       }
       job->cancelled = !job->result && cancel && cancel->level() != core::StopLevel::none;
       if (const auto own = jobs_.find(key); own != jobs_.end() && own->second == job) {
         if (job->result) results_.insert_or_assign(key, *job->result);
-        if (job->result || !keep || job->cancelled) jobs_.erase(own);
+        if (job->result || !is_final || job->cancelled) jobs_.erase(own);
       }
       job->done.open();
       if (job->error) std::rethrow_exception(job->error);

@@ -23,7 +23,7 @@
 #include "driver/session.hpp"
 #include "model/instance.hpp"
 #include "model/structured_line.hpp"
-#include "orchestrators/nodes.hpp"
+#include "orchestrators/rank_lines.hpp"
 
 namespace pipeline::cli {
 namespace {

@@ -215,7 +215,7 @@ engine::StepShell AttemptShell::request(const ShellAttempt& wanted, EventSink& e
       .number = found_.attempt.number,
       .folder = session_.store.folder() / engine::shells_folder / session_.run_id,
       .request = {.words = words_of(wanted), .id = session_.run_id},
-      .shared = session_.remote_cache()};
+      .remote_cache = session_.remote_cache()};
   shell.request.has_terminal = wanted.has_terminal;
   shell.request.image = found_.step.image;
   return shell;

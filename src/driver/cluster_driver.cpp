@@ -101,7 +101,7 @@ void ClusterDriver::hand_on_at_signal() {
     // Without the Lease, there is nothing to save or to hand over.
     if (!lease_) ::_exit(static_cast<int>(core::ExitCode::interrupted));
     if (!uploader_) lease_->hand_on();
-    asio::co_spawn(workspace_.loop(), uploader_->keep(),
+    asio::co_spawn(workspace_.loop(), uploader_->save_now(),
                    [this](std::exception_ptr) { lease_->hand_on(); });
   });
 }

@@ -167,8 +167,8 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   const remote_driver::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
     snapshot.add(spec::find_profile(profile, file.parent_path()).file,
-                 snapshot.placed(file.parent_path()) / "profiles.yaml");
-  return snapshot.placed(file);
+                 snapshot.path_of(file.parent_path()) / "profiles.yaml");
+  return snapshot.path_of(file);
 }
 
 /// Copies the lock file beside the copy of the pipeline's file, so that the driver takes the same

@@ -9,6 +9,7 @@
 #include "docker/reference.hpp"
 #include "driver/step_errors.hpp"
 #include "engine/graph/selection.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 
 namespace pipeline::driver {

@@ -48,27 +48,27 @@ void Notifier::send_end(core::CancelSource& stop) try {
 }
 
 /// Returns the contents of a question's notification.
-notify::Asked Notifier::asked(const std::string& step, const std::string& question) {
-  notify::Asked asked{.run = run_,
-                      .pipeline = pipeline_.name,
-                      .step = step,
-                      .question = question,
-                      .command = workspace_.options().name + " answer " + run_ + " " +
-                                 core::shell_quote(step) + " yes",
-                      .address = {}};
+notify::StepQuestion Notifier::question_of(const std::string& step, const std::string& text) {
+  notify::StepQuestion question{.run = run_,
+                                .pipeline = pipeline_.name,
+                                .step = step,
+                                .text = text,
+                                .command = workspace_.options().name + " answer " + run_ + " " +
+                                           core::shell_quote(step) + " yes",
+                                .address = {}};
   // The key is in the fragment, which browsers do not send: no server or proxy logs it, and a
   // service that opens addresses in messages before people do cannot answer the question.
   if (const auto& page = workspace_.options().page; !page.empty())
-    asked.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
-                    store::make_answer_key(store_, run_, step);
-  return asked;
+    question.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
+                       store::make_answer_key(store_, run_, step);
+  return question;
 }
 
 async::Task<> Notifier::send_question(std::string step, std::string question,
                                       core::CancelSource& stop) {
   if (pipeline_.notify.empty()) co_return;
   try {
-    const auto message = asked(step, question);
+    const auto message = question_of(step, question);
     net::HttpClient http(workspace_.loop());
     for (const auto& webhook : pipeline_.notify) {
       auto body = notify::question_message(webhook.format, message);

@@ -33,7 +33,7 @@ class Notifier {
   void send_end(core::CancelSource& stop);
 
  private:
-  notify::Asked asked(const std::string& step, const std::string& question);
+  notify::StepQuestion question_of(const std::string& step, const std::string& text);
   async::Task<> send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
                      core::CancelSource& stop, notify::DeliveryLimits limits = {});
 

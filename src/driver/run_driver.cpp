@@ -114,7 +114,7 @@ engine::EngineOptions RunDriver::options() {
       options.driver = run->driver;
     }
     if (request_.uploader)
-      options.wait_until_persisted = [this] { return request_.uploader->keep(); };
+      options.wait_until_persisted = [this] { return request_.uploader->save_now(); };
     return options;
   }
   if (!request_.detached) options.identity = identity_of(session_);
@@ -170,7 +170,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   const auto& pipeline = changed ? *changed : session_.pipeline();
   const RemoteUse use(session_);
   Notifier notifier(workspace_, pipeline, session_.store, session_.run_id, events_);
-  options.tell_question = [&](std::string step, std::string question) {
+  options.notify_of_question = [&](std::string step, std::string question) {
     return notifier.send_question(std::move(step), std::move(question), observer_.cancel());
   };
   try {

@@ -120,7 +120,7 @@ engine::EngineOptions Session::run_options() {
           .from = options.from,
           .only_step = options.step,
           .run_id = run_id,
-          .shared = remote_cache_.get()};
+          .remote_cache = remote_cache_.get()};
 }
 
 std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(

@@ -10,8 +10,8 @@ namespace pipeline::engine {
 
 using Clock = std::chrono::steady_clock;
 
-/// Interval at which changes by other processes are polled for.
-inline constexpr std::chrono::milliseconds look_again(200);
+/// Interval at which the engine looks for changes by other processes.
+inline constexpr std::chrono::milliseconds poll_interval(200);
 
 inline WallTime wall_now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -15,22 +15,19 @@ namespace pipeline::engine {
 /// The planned action for a step.
 struct StepPlan {
   std::string step;
-  enum class Action {
-    run,
-    reuse,
-    depends,
-    skip,
-    unknown
-  } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
-                           ///< before, or skipped if a condition over them is false. unknown: the
-                           ///< run makes the instances from an output that is not known yet.
-  const StepSpec* spec =
-      nullptr;           ///< The pipeline's step that it is, or that it is an instance of.
+  /// depends: reused if the outputs that it waits for are the same as before, or skipped if a
+  /// condition over them is false. unknown: the run makes the instances from an output that is not
+  /// known yet.
+  enum class Action { run, reuse, depends, skip, unknown };
+  Action action = Action::run;
+  /// The pipeline's step: `step` itself, or the step that `step` is an instance of.
+  const StepSpec* spec = nullptr;
   RareText reused_from;  ///< For `reuse`: the run that made the result.
-  /// `code: train.py changed`, `input data: made again by load`, `never run before`. The steps of
-  /// a pipeline that never ran share one list.
+  /// The reasons of the action: `code train.py changed`, `never run before`. The steps of a
+  /// pipeline that never ran share one list.
   CopyOnWrite<std::vector<std::string>> changes;
-  /// Changes at the source of the step's data, which a run does not take by itself.
+  /// Further lines for the user: changes at the source of the step's data, which a run does not
+  /// take by itself, and the step's question, services, nodes and expected wait.
   RareList<std::string> notes;
   RareList<store::KeyPart> key;
   RareText environment;  ///< Description of the environment.
@@ -39,7 +36,7 @@ struct StepPlan {
 
 /// Plans a run without side effects.
 /// @param with_keys whether to fill StepPlan::key, and StepPlan::environment also where nothing is
-/// to build: they take most of the memory
+/// to build: these members take most of the memory
 async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options,
                                         bool with_keys = true);
 

@@ -24,6 +24,7 @@ namespace pipeline::engine {
 
 class Checkpoint;
 
+/// The outcome of a run. `failed` also counts steps with `allow_failure`.
 struct RunSummary {
   std::string run;
   RunStatus status;
@@ -53,6 +54,7 @@ struct GpuReservation {
   gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
 };
 
+/// The end of an attempt: the orchestrator's result, and what the engine adds to it.
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;     ///< Outputs of a successful attempt.
@@ -60,8 +62,8 @@ struct AttemptOutcome {
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
-  std::string stored = {};                       ///< How outputs were stored, as in AttemptRecord.
-  store::AttemptRecord record;                   ///< Record of the attempt's end.
+  std::string stored = {};      ///< The ways in which outputs were stored, as in AttemptRecord.
+  store::AttemptRecord record;  ///< Record of the attempt's end.
   std::vector<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
                                            ///< removed with it once the success is recorded.
@@ -87,7 +89,7 @@ struct Retry {
   std::optional<Bytes> memory = {};  ///< Its memory limit, if higher than the failed attempt's.
 };
 
-/// When a step began, and how often it was tried.
+/// The beginning of a step, and the numbers of its attempts.
 struct AttemptCounts {
   WallTime started = wall_now();
   Clock::time_point start = Clock::now();

@@ -191,7 +191,7 @@ void throw_refusal(const std::string& what, const net::Response& response) {
 async::Task<json> Client::call(ApiCall call) {
   auto retry_policy = retry_policy_;
   retry_policy.max_tries = call.max_tries.value_or(retry_policy.max_tries);
-  if (call.max_unanswered) retry_policy = retry_policy.impatient(*call.max_unanswered);
+  if (call.max_unanswered) retry_policy = retry_policy.for_short_wait(*call.max_unanswered);
   async::Backoff backoff(retry_policy);
   if (!call.cancel) call.cancel = stop_;
   for (;;) {

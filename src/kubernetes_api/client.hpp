@@ -67,7 +67,7 @@ struct ApiCall {
   std::function<void()> on_open;  ///< Called when a successful response has begun.
   core::CancelSource* cancel = nullptr;
   std::optional<unsigned> max_tries;  ///< Maximum number of tries, if fewer than the client's own.
-  /// Limit of RetryPolicy::impatient(), for a caller that does not wait for long.
+  /// Limit of RetryPolicy::for_short_wait(), for a caller that does not wait for long.
   std::optional<unsigned> max_unanswered;
 };
 

@@ -13,8 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Limits of a message, because Slack and Teams accept some ten thousand characters.
-constexpr std::size_t max_failed = 20, max_reason = 400, max_lines = 5, max_question = 2000;
+/// Limits of a message, because Slack and Teams accept some ten thousand characters: numbers of
+/// failures and of lines of each, and sizes of texts in bytes.
+constexpr std::size_t max_failed = 20, max_lines = 5, max_reason = 400, max_question = 2000;
 
 /// Returns the failures, equal ones once.
 std::vector<model::FailureGroup> failed_of(const std::vector<store::StepRecord>& steps) {
@@ -135,21 +136,21 @@ std::string message(NotifyFormat format, const store::RunRecord& run,
   return dumped(body_of(format, escaped(format, text)));
 }
 
-std::string question_message(NotifyFormat format, const Asked& asked) {
-  const auto question = asked.question.substr(0, max_question);
+std::string question_message(NotifyFormat format, const StepQuestion& question) {
+  const auto asked = question.text.substr(0, max_question);
   if (format == NotifyFormat::json) {
-    json object{{"event", "question"}, {"run", asked.run},     {"pipeline", asked.pipeline},
-                {"step", asked.step},  {"question", question}, {"answer", asked.command}};
-    if (!asked.address.empty()) object["page"] = asked.address;
+    json object{{"event", "question"},   {"run", question.run}, {"pipeline", question.pipeline},
+                {"step", question.step}, {"question", asked},   {"answer", question.command}};
+    if (!question.address.empty()) object["page"] = question.address;
     return dumped(object);
   }
   const std::string line_break = line_break_of(format);
-  auto text = escaped(format, asked.pipeline + ", step " + asked.step + " asks: " + question +
-                                  line_break + "answer: " + asked.command);
-  if (!asked.address.empty())
+  auto text = escaped(format, question.pipeline + ", step " + question.step + " asks: " + asked +
+                                  line_break + "answer: " + question.command);
+  if (!question.address.empty())
     text += line_break + (format == NotifyFormat::slack
-                              ? "or <" + for_slack(asked.address) + "|on its page>"
-                              : "or [on its page](" + asked.address + ")");
+                              ? "or <" + for_slack(question.address) + "|on its page>"
+                              : "or [on its page](" + question.address + ")");
   return dumped(body_of(format, text));
 }
 

@@ -18,14 +18,14 @@ std::string message(NotifyFormat format, const store::RunRecord& run,
                     const std::vector<store::StepRecord>& steps, const std::string& command);
 
 /// A step's question to a person.
-struct Asked {
+struct StepQuestion {
   std::string run, pipeline, step;
-  std::string question;
+  std::string text;
   std::string command;  ///< Answers the question: `pipe answer RUN STEP yes`.
   std::string address;  ///< Address of a page that answers the question, a secret; empty: no page.
 };
 
 /// Returns the body as JSON text.
-std::string question_message(NotifyFormat format, const Asked& asked);
+std::string question_message(NotifyFormat format, const StepQuestion& question);
 
 }  // namespace pipeline::notify

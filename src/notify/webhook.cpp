@@ -11,7 +11,7 @@
 namespace pipeline::notify {
 namespace {
 
-/// Maximum size of an answer, bytes. The usual answer is `ok`; it is not looked at.
+/// Maximum size of an answer in bytes. The usual answer is `ok`; its text is not read.
 constexpr std::size_t max_answer = std::size_t{64} << 10;
 
 bool is_accepted(long status) { return status >= 200 && status < 300; }

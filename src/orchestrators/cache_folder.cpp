@@ -27,8 +27,8 @@ fs::path cache_without_home() {
       (status.st_mode & writable_for_others) != 0)
     throw core::EnvironmentError(
         folder.string() + " is not a folder that only this user may write to",
-        {"set HOME or PIPE_CACHE_DIR to a folder of this user's",
-         "another user may have made it: look at it, then remove it"});
+        {"set HOME or PIPE_CACHE_DIR to a folder of this user",
+         "another user may have made " + folder.string() + ": look at it, then remove it"});
   return folder;
 }
 

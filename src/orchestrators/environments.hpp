@@ -16,17 +16,21 @@ namespace pipeline::orchestrators {
 
 /// The environment of a step, as far as it is known without building it.
 struct Environment {
-  std::string id;  ///< Digest over everything that determines the environment; a part of the cache
-                   ///< key. Empty if it is known only after prepare().
-  std::string
-      description;     ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  /// Digest over everything that determines the environment; a part of the cache key. Empty if it
+  /// is known only after prepare().
+  std::string id;
+  /// For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  std::string description;
   bool ready = false;  ///< True if nothing has to be built or pulled.
-  std::string reason;  ///< If not ready: what will be built, and why (`new`, `parent image
-                       ///< missing`, `requirements changed`).
-  std::string fingerprint;  ///< If ready: a one-line text with which matches() can later check
-                            ///< cheaply that the environment is still the same.
-  bool resolves = false;  ///< Versions of its Python packages were chosen when it was made, so they
-                          ///< can differ between machines under the same id.
+  /// If not ready: what will be built, and why (`new`, `parent image missing`, `requirements
+  /// changed`).
+  std::string reason;
+  /// If ready: a one-line text with which matches() can later check cheaply that the environment is
+  /// still the same.
+  std::string fingerprint;
+  /// Versions of its Python packages were chosen when it was made, so that machines can have
+  /// different versions under the same id.
+  bool resolves = false;
   /// The Python requirements as the step asks for them, where a lock file chooses their versions.
   std::vector<std::string> requirements = {};
   std::vector<std::string> notices;  ///< Notices for the user, such as settings that this

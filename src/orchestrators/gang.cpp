@@ -3,10 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <system_error>
-#include <utility>
 
 #include "async/sleep.hpp"
 #include "async/task_group.hpp"
@@ -15,7 +13,7 @@
 #include "core/quantity.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/layout.hpp"
-#include "orchestrators/nodes.hpp"
+#include "orchestrators/odd_rank.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -23,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// A process that loses a failed peer fails, too, and its end may be seen first. Pause after the
-/// first end that is seen, in which that of the peer arrives.
+/// Pause after the first failure that is seen, before the other processes are stopped. A process
+/// that loses a failed peer fails, too, and its end may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
 
 /// Returns whether the path is a folder itself. A step may have replaced its folder by a link, and
@@ -145,7 +143,7 @@ async::Task<AttemptResult> Gang::run() {
   for (;;) {
     auto result = co_await try_once();
     if (attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
-    if (addresses_.gives_back)
+    if (addresses_.gives_back && failed_rank_)
       co_await give_back(result);
     else if (!begins_again(result))
       co_return result;
@@ -322,8 +320,8 @@ async::Task<> Gang::run_members() {
 
 /// Waits until the attempt is over, and then stops the processes that still run.
 async::Task<> Gang::stop_others() {
-  while (over_.level() == core::StopLevel::none)
-    co_await async::sleep(std::chrono::hours(24), &over_);
+  constexpr std::chrono::hours no_limit{24};  // The stop of `over_` ends the pause.
+  while (over_.level() == core::StopLevel::none) co_await async::sleep(no_limit, &over_);
   if (failed_rank_) co_await async::sleep(time_to_fail, &ended_);
   if (ended_.level() == core::StopLevel::none) stop(core::StopLevel::graceful);
 }
@@ -363,6 +361,9 @@ void Gang::end(Member& member) {
 }
 
 void Gang::take_end(Member& member, const RankEnd& end) {
+  const auto first = member.attempt.process->rank;
+  // A step can imitate an agent's lines, with ranks of other nodes and with failures of its own.
+  if (end.rank < first || end.rank - first >= processes_) return;
   member.ends.insert_or_assign(end.rank, end);
   if (!end.has_failed || member.failed || member.stop.level() != core::StopLevel::none) return;
   member.failed = end;
@@ -375,8 +376,7 @@ void Gang::fail(unsigned rank) {
   over_.stop(core::StopLevel::graceful);
 }
 
-/// The process whose end was seen first need not be the one that failed first: a process that loses
-/// its peer fails at almost the same time.
+/// Compares the times of the failures: the one that was seen first need not be the first.
 const Gang::Member* Gang::first_failed() const {
   if (!failed_rank_) return nullptr;
   const auto time_of = [](const Member& member) {
@@ -453,7 +453,8 @@ std::vector<NodeProcessEnd> Gang::process_ends() const {
 void Gang::take_failure(const Member& member, AttemptResult& result) {
   const auto& spec = member.attempt;
   failed_rank_ = member.failed ? member.failed->rank : spec.process->rank;
-  result.failure = member.result.failure;
+  result.failure = member.result.failure.value_or(
+      Failure{FailureKind::exit_code, "failed, although its agent exited with code 0", {}, {}});
   result.exit_code = member.result.exit_code;
   result.signal = member.result.signal;
   if (spec.process->ranks > 1)

@@ -1,6 +1,7 @@
 /// @file
 /// Runs an attempt of a step with nodes. Its processes are a gang: they start, fail and end
-/// together. Each is a session, that is, a run() of the orchestrator; the engine sees one attempt.
+/// together. Each process, or each node that has an agent, is a session, that is, a run() of the
+/// orchestrator; the engine sees one attempt.
 #pragma once
 
 #include <chrono>
@@ -19,11 +20,12 @@
 #include "core/lines.hpp"
 #include "orchestrators/attempts.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/rank_lines.hpp"
 
 namespace pipeline::orchestrators {
 
-/// Passes on whole lines of a process, with rank_prefix() before each. Lines that come from an
-/// agent (agent/ranks.hpp), which starts the processes of a node, have the prefix already.
+/// Passes on whole lines of a session, with rank_prefix() before each. Lines of an agent
+/// (agent/ranks.hpp), which starts the processes of a node, have the prefix already.
 class RankLog final : public LogSink {
  public:
   /// @param on_end called with each end of a process that an agent reports; empty if the process is
@@ -68,7 +70,7 @@ class Gang {
   std::optional<unsigned> failed_rank() const { return failed_rank_; }
 
  private:
-  /// A process, or a whole node with NodeAddresses::has_agents.
+  /// A session: a process, or with NodeAddresses::has_agents a whole node.
   struct Member {
     Member(const Attempt& attempt, AttemptSpec spec, std::function<void(const RankEnd&)> on_end);
     RankLog log;

@@ -15,11 +15,11 @@
 
 namespace pipeline::orchestrators {
 
-/// A GPU in use by an attempt of another run on the orchestrator's machine.
+/// A GPU that an attempt uses, of any run on the orchestrator's machine.
 struct GpuHold {
   std::string uuid;
   std::string run, step;
-  std::string place;  ///< The user of the GPU, for messages: `container pipe-7f3a-train-1`.
+  std::string holder;  ///< `container pipe-7f3a-train-1`.
 };
 
 /// Used only from the loop's thread.

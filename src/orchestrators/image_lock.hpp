@@ -25,6 +25,7 @@ struct PodImage {
   bool operator==(const PodImage&) const = default;
 };
 
+/// The environment of a step, recorded with its image.
 struct LockedImage {
   std::string environment, description;  ///< Environment::id and Environment::description.
   std::string packages;  ///< Orchestrator::packages(); empty if the environment does not resolve.

@@ -44,10 +44,10 @@ std::string path_of(const AttemptOutput& output, const Layout& layout);
 std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& layout);
 /// Returns true for a shell line that contains a pipe.
 bool has_pipe(const Command& command);
-/// Returns the variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X and
-/// PIPE_PARAM_x, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_SCRATCH, PIPE_FAILURE_FILE), the
-/// declared environment, the settings' runtime_environment and the secrets; later ones take
-/// precedence in this order. For a shell, PIPE_COMMAND has the step's command.
+/// Returns the variables that describe the attempt (such as PIPE_RUN_ID, PIPE_INPUT_X,
+/// PIPE_OUTPUT_X, and PIPE_PARAM_X and PIPE_PARAM_x), the declared environment, the settings'
+/// runtime_environment and the secrets; later ones take precedence in this order. For a shell,
+/// PIPE_COMMAND has the step's command.
 StringMap variables_of(const AttemptSpec& attempt, const Layout& layout);
 /// Returns true if the step's environment or its settings set the variable.
 bool sets_variable(const StepSpec& step, const std::string& name);

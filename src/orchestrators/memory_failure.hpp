@@ -20,6 +20,7 @@ inline std::string memory_limit_text(const StepSpec& step, const std::string& ma
                : "it has no limit of its own: " + machine + " ran out of memory";
 }
 
+/// @param machine see memory_limit_text()
 inline Failure memory_failure(const StepSpec& step, const std::string& machine) {
   return {FailureKind::out_of_memory,
           "was killed because it used too much memory (" + memory_limit_text(step, machine) + ")",

@@ -4,12 +4,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <charconv>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -25,46 +24,13 @@ using Clock = std::chrono::steady_clock;
 
 /// Ports below 10,000 are left to services, most of which listen there.
 constexpr unsigned first_port = 10'000, end_of_ports = 65'536;
+/// Time in which a port that free_ports() has returned is not returned again.
 constexpr std::chrono::minutes kept_for{1};
 
-/// The ports that free_ports() has returned, with the times. Used on the loop's thread only.
+/// The ports that free_ports() has returned, and when. Used on the loop's thread only.
 std::map<unsigned, Clock::time_point>& given_ports() {
   static std::map<unsigned, Clock::time_point> given;
   return given;
-}
-
-/// Returns the rank in a line such as `7 python3 train.py (rank 3): ...` of a node with several
-/// ranks; nothing if the line does not name its rank.
-std::optional<unsigned> rank_in_wait(const std::string& line) {
-  constexpr std::string_view before = " (rank ", after = "): ";
-  const auto end = line.rfind(after), begin = line.rfind(before, end);
-  if (end == line.npos || begin == line.npos) return std::nullopt;
-  unsigned rank = 0;
-  const auto read = std::from_chars(line.data() + begin + before.size(), line.data() + end, rank);
-  if (read.ec != std::errc() || read.ptr != line.data() + end) return std::nullopt;
-  return rank;
-}
-
-/// Returns the waits of each rank, from the ranks that the lines of each node name. Lines with
-/// a rank of another node are left out, because torchrun numbers the processes that it starts
-/// itself. If a node has no lines, all of its ranks work. If the lines of a node name no rank,
-/// because the agent may not read the variables of its processes, returns the waits by node.
-std::map<unsigned, std::vector<std::string>> waits_of_each(const WaitsByRank& all,
-                                                           unsigned ranks_of_node) {
-  std::map<unsigned, std::vector<std::string>> by_node(all.begin(), all.end());
-  if (ranks_of_node == 1) return by_node;
-  std::map<unsigned, std::vector<std::string>> each;
-  for (const auto& [first, lines] : all) {
-    std::map<unsigned, std::vector<std::string>> own;
-    for (const auto& line : lines) {
-      const auto rank = rank_in_wait(line);
-      if (rank && *rank >= first && *rank - first < ranks_of_node) own[*rank].push_back(line);
-    }
-    for (unsigned i = 0; i < ranks_of_node && lines.empty(); ++i) own[first + i] = {};
-    if (own.empty()) return by_node;
-    each.merge(own);
-  }
-  return each;
 }
 
 /// Returns the first port that the kernel gives to outgoing connections.
@@ -233,28 +199,6 @@ std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::min
   return std::chrono::milliseconds(between(random));
 }
 
-std::optional<RankEnd> rank_end_of(std::string_view line) {
-  if (!line.starts_with('!')) return std::nullopt;
-  std::istringstream words{std::string(line.substr(1))};
-  RankEnd end;
-  std::string how;
-  std::int64_t time = 0;
-  if (!(words >> end.rank >> end.code >> how >> time)) return std::nullopt;
-  end.has_failed = how == "failed";
-  const auto age =
-      std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
-  end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
-  // An agent does not write larger numbers, but a step can imitate its lines; the store could not
-  // read them back.
-  constexpr std::int64_t max_cpu = std::int64_t{1} << 49, max_memory = std::int64_t{1} << 40;
-  std::int64_t cpu = -1, memory = -1;
-  if (words >> cpu >> memory && cpu >= 0 && cpu <= max_cpu && memory >= 0 && memory <= max_memory) {
-    end.cpu = std::chrono::microseconds(cpu);
-    end.peak_memory = static_cast<std::uint64_t>(memory) * 1024;
-  }
-  return end;
-}
-
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus_of_node) {
   if (nodes.processes != per_gpu) return nodes.processes;
   return std::max(1U, static_cast<unsigned>(gpus_of_node));
@@ -298,37 +242,7 @@ unsigned free_ports(unsigned count) {
                                {"let the step have fewer `processes`, or run fewer steps at once"});
 }
 
-std::string odd_rank_text(const WaitsByRank& all, unsigned ranks_of_node) {
-  std::map<std::string, std::vector<unsigned>> ranks;
-  const auto each = waits_of_each(all, ranks_of_node);
-  for (const auto& [rank, lines] : each) {
-    std::string text;
-    for (const auto& line : lines) {
-      const auto wait = line.substr(std::min(line.rfind(": "), line.size()));
-      if (wait.find(" stopped") != wait.npos) return "rank " + std::to_string(rank) + " is stopped";
-      text += wait + "\n";
-    }
-    ranks[text].push_back(rank);
-  }
-  if (ranks.size() != 2 || each.size() < 3) return {};
-  for (const auto& [text, some] : ranks)
-    if (some.size() == 1)
-      return "rank " + std::to_string(some.front()) + " waits for something else than the " +
-             std::to_string(each.size() - 1) + " others, which are alike";
-  return {};
-}
-
-std::string rank_prefix(unsigned rank) { return "[" + std::to_string(rank) + "] "; }
-
-std::optional<std::pair<unsigned, std::string_view>> rank_of_line(std::string_view line) {
-  unsigned rank = 0;
-  if (!line.starts_with('[')) return std::nullopt;
-  const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), rank);
-  const auto length = static_cast<std::size_t>(end - line.data());
-  if (error != std::errc() || !line.substr(length).starts_with("] ")) return std::nullopt;
-  return std::pair(rank, line.substr(length + 2));
-}
-
+/// The default of the port: processes of this machine.
 async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt*/, unsigned nodes,
                                                         unsigned ranks) {
   NodeAddresses addresses;

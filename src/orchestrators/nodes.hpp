@@ -3,11 +3,8 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <random>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "orchestrators/attempts.hpp"
@@ -50,31 +47,5 @@ inline constexpr std::chrono::seconds max_gang_pause{30};
 /// Returns a random pause between a thirtieth of `max_pause` and `max_pause`, so that two steps
 /// that have released their nodes at the same time try again at different times.
 std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::minstd_rand& random);
-
-/// The end of a process, as the agent of its node reports it.
-struct RankEnd {
-  unsigned rank = 0;
-  int code = 0;             ///< Exit code, or 128 plus the number of the signal.
-  bool has_failed = false;  ///< Was not stopped, and the agent does not restart it.
-  std::chrono::steady_clock::time_point time;
-  std::chrono::microseconds cpu{};
-  std::uint64_t peak_memory = 0;  ///< Bytes.
-};
-/// Returns the end that an agent reports in this line of its output; nothing for any other line.
-std::optional<RankEnd> rank_end_of(std::string_view line);
-
-/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them. Lines
-/// of a node with an agent stand under the node's first rank.
-using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
-/// Returns a text on the only rank that does not wait like the others, which probably wait for this
-/// rank: `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
-/// alike`. Empty if there is no such rank.
-/// @param ranks_of_node number of ranks whose lines stand under one rank of `waits`
-std::string odd_rank_text(const WaitsByRank& waits, unsigned ranks_of_node = 1);
-
-/// Returns `[3] ` before a line of rank 3 in a step's log.
-std::string rank_prefix(unsigned rank);
-/// Returns the rank and the line without rank_prefix(); nothing for a line without one.
-std::optional<std::pair<unsigned, std::string_view>> rank_of_line(std::string_view line);
 
 }  // namespace pipeline::orchestrators

@@ -25,17 +25,17 @@ struct OrchestratorOptions {
   std::filesystem::path state;
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
-  lockfile::LockFile* lock =
-      nullptr;           ///< The lock file of the pipeline's Python packages; outlives the
-                         ///< orchestrator. Null: installers choose versions.
-  StringMap connection;  ///< Values of the orchestrator's own fields (Entry::connection); absent
-                         ///< ones have their defaults.
-  blobs::RemoteArtifacts* artifacts =
-      nullptr;                  ///< The remote store, through which attempts elsewhere
-                                ///< exchange files; outlives the orchestrator.
-  std::string owner;            ///< Owner of the objects that are started; empty: owner_of(state).
-  ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
-                                ///< otherwise its images are used, and no engine is contacted.
+  /// The lock file of the pipeline's Python packages; outlives the orchestrator. Null: installers
+  /// choose versions.
+  lockfile::LockFile* lock = nullptr;
+  /// Values of the orchestrator's own fields (Entry::connection); absent ones have their defaults.
+  StringMap connection;
+  /// The remote store, through which attempts elsewhere exchange files; outlives the orchestrator.
+  blobs::RemoteArtifacts* artifacts = nullptr;
+  std::string owner;  ///< Owner of the objects that are started; empty: owner_of(state).
+  /// Recorded images of the steps. If the lock is empty, prepare() fills it; otherwise its images
+  /// are used, and no engine is contacted. Null: images are not recorded.
+  ImageLock* images = nullptr;
   core::CancelSource* run = nullptr;  ///< Stops the run, and outlives the loop. Null: none.
 };
 

@@ -25,8 +25,8 @@ struct Capabilities {
   /// The GPUs are those that NVML shows on this machine, so the engine reserves them; otherwise the
   /// orchestrator itself chooses GPUs.
   bool gpus_of_this_machine = true;
-  bool explicit_devices =
-      false;                   ///< A step may name specific devices; a cluster chooses them itself.
+  /// A step may name specific devices; a cluster chooses them itself.
+  bool explicit_devices = false;
   bool shells = false;         ///< Attempt::shell is honoured.
   bool services = false;       ///< StepSpec::services are honoured.
   bool memory_limits = false;  ///< ResourceSettings::memory is enforced.
@@ -57,9 +57,9 @@ class Orchestrator : public EnvironmentProvider, public AttemptRunner, public Gp
     return capabilities();
   }
 
-  /// Returns everything that prevents these steps from running here, as far as it is known without
-  /// creating anything. The position of each diagnostic is its step's line. Throws EnvironmentError
-  /// if the orchestrator itself is not available.
+  /// Returns everything that prevents these steps from running here, as far as this can be found
+  /// out without creating anything. The position of each diagnostic is its step's line. Throws
+  /// EnvironmentError if the orchestrator itself is not available.
   virtual async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) {
     (void)steps;
@@ -82,11 +82,11 @@ class Orchestrator : public EnvironmentProvider, public AttemptRunner, public Gp
   virtual async::Task<std::string> service() { co_return std::string(); }
 
   /// Removes files that were made from images. Files that a job uses are kept; of the others, those
-  /// for which `is_to_go` returns true for path and size are removed. Throws EnvironmentError if
+  /// for which `is_unwanted` returns true for path and size are removed. Throws EnvironmentError if
   /// the files that jobs use cannot be found out.
   virtual async::Task<> remove_image_files(
-      const std::function<bool(const std::filesystem::path&, Bytes)>& is_to_go) {
-    (void)is_to_go;
+      const std::function<bool(const std::filesystem::path&, Bytes)>& is_unwanted) {
+    (void)is_unwanted;
     co_return;
   }
 };

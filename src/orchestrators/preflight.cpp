@@ -70,17 +70,15 @@ std::vector<std::string> last_lines(std::string_view text) {
   return lines;
 }
 
+/// @param kind infrastructure for a transient cause, so that the attempt can be retried
 Failure not_started(const std::string& cause, std::vector<std::string> advice,
-                    bool is_transient = false) {
-  Failure failure{is_transient ? FailureKind::infrastructure : FailureKind::not_started,
-                  "was not started: " + cause,
-                  std::move(advice),
-                  {}};
+                    FailureKind kind = FailureKind::not_started) {
+  Failure failure{kind, "was not started: " + cause, std::move(advice), {}};
   failure.hints.emplace_back("`preflight: off` in `resources` starts it without this check");
   return failure;
 }
 
-Failure no_smi(GpuVisibility visibility) {
+Failure lacks_smi(GpuVisibility visibility) {
   if (visibility == GpuVisibility::all)
     return not_started("there is no `nvidia-smi` on PATH, which comes with the NVIDIA driver",
                        {"install the driver (Debian: `sudo apt-get install nvidia-driver "
@@ -93,7 +91,7 @@ Failure no_smi(GpuVisibility visibility) {
                       "`pipe doctor` says how the engine gives GPUs to containers"});
 }
 
-Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::string>& own) {
+Failure sees_other_gpus(const std::vector<std::string>& seen, const std::vector<std::string>& own) {
   const auto lacking = without(own, seen), others = without(seen, own);
   if (seen.empty())
     return not_started("it sees no GPU, although " + core::joined(own, ", ") +
@@ -133,11 +131,13 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility) {
   const auto& smi_output = report.list.empty() ? report.table : report.list;
-  if (report.code == missing) return no_smi(visibility);
+  if (report.code == missing) return lacks_smi(visibility);
   if (report.code != 0) {
     const auto trouble = gpu::gpu_trouble(smi_output);
     auto failure =
-        trouble ? not_started(trouble->cause, trouble->advice, trouble->is_transient)
+        trouble ? not_started(trouble->cause, trouble->advice,
+                              trouble->is_transient ? FailureKind::infrastructure
+                                                    : FailureKind::not_started)
                 : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),
                               {"its output is in the step's log"});
     failure.details = last_lines(smi_output);
@@ -147,11 +147,12 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
   if (without(own, seen).empty() &&
       (visibility == GpuVisibility::all || without(seen, own).empty()))
     return std::nullopt;
-  if (visibility == GpuVisibility::its_own) return other_gpus(seen, own);
+  if (visibility == GpuVisibility::its_own) return sees_other_gpus(seen, own);
   const auto gone = without(own, seen);
   return not_started("this machine has no " + core::joined(gone, ", ") + " any more, which " +
                          (gone.size() == 1 ? "was" : "were") + " reserved for it",
-                     {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"}, true);
+                     {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"},
+                     FailureKind::infrastructure);
 }
 
 Failure preflight_hangs(std::chrono::seconds waited) {
@@ -160,7 +161,7 @@ Failure preflight_hangs(std::chrono::seconds waited) {
           " s: the driver hangs, or a GPU does",
       {"`sudo dmesg | grep NVRM` on that machine names the cause; a restart of the machine ends it",
        "the driver starts slowly if no process keeps it loaded: `sudo nvidia-smi -pm 1` does"},
-      true);
+      FailureKind::infrastructure);
 }
 
 std::vector<std::string> behind_gate(const std::vector<std::string>& command,
@@ -183,7 +184,7 @@ void write_preflight(LogSink& log, std::string_view text) {
 
 void PreflightLog::take_line(std::string_view line) {
   if (!line.starts_with(mark)) {
-    if (said_.size() < full_report_size) (said_ += line) += '\n';
+    if (output_.size() < full_report_size) (output_ += line) += '\n';
     return;
   }
   line.remove_prefix(mark.size());
@@ -191,15 +192,15 @@ void PreflightLog::take_line(std::string_view line) {
     open_ = true;
     return;
   }
-  (listed_ ? report_.list : report_.table) = said_;
-  listed_ = true;
-  write_preflight(log_, std::exchange(said_, {}));
+  (has_table_ ? report_.list : report_.table) = output_;
+  has_table_ = true;
+  write_preflight(log_, std::exchange(output_, {}));
   const auto digits = line.substr(line.find(' ') + 1);
   std::from_chars(digits.data(), digits.data() + digits.size(), report_.code);
 }
 
 void PreflightLog::finish() {
-  if (!open_) write_preflight(log_, std::exchange(said_, {}) + std::exchange(rest_, {}));
+  if (!open_) write_preflight(log_, std::exchange(output_, {}) + std::exchange(rest_, {}));
 }
 
 void PreflightLog::write(Stream stream, std::string_view bytes) {

@@ -57,10 +57,10 @@ class PreflightLog : public LogSink {
   void take_line(std::string_view line);
 
   LogSink& log_;
-  std::string rest_;  ///< The beginning of a line whose end has not arrived.
-  std::string said_;  ///< Output of the current call of nvidia-smi.
+  std::string rest_;    ///< The beginning of a line whose end has not arrived.
+  std::string output_;  ///< Output of the current call of nvidia-smi.
   SmiReport report_;
-  bool listed_ = false;  ///< The next output is that of `nvidia-smi -L`.
+  bool has_table_ = false;  ///< The next output is that of `nvidia-smi -L`.
   bool open_ = false;
 };
 

@@ -8,7 +8,8 @@
 namespace pipeline::orchestrators {
 namespace {
 
-async::Task<> attempted(async::Task<> removal, std::string name, std::set<std::string>& left) {
+/// Adds the name to `left` if the removal fails.
+async::Task<> try_removal(async::Task<> removal, std::string name, std::set<std::string>& left) {
   try {
     co_await std::move(removal);
   } catch (const core::EnvironmentError& failed) {
@@ -23,7 +24,7 @@ void Removals::begin(const asio::any_io_executor& executor, async::Task<> remova
                      std::string name) {
   std::erase_if(running_, [](const auto& one) { return one->done(); });
   running_.push_back(std::make_shared<async::JoinableTask>(
-      executor, attempted(std::move(removal), std::move(name), left_)));
+      executor, try_removal(std::move(removal), std::move(name), left_)));
 }
 
 async::Task<> Removals::settle() {

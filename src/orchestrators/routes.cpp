@@ -10,8 +10,8 @@ async::Task<std::vector<core::Diagnostic>> Routes::check(
   std::map<std::string, std::vector<const StepSpec*>> by_name;
   for (const auto* step : steps) by_name[name_of(*step)].push_back(step);
   std::vector<core::Diagnostic> found;
-  for (const auto& [name, its_steps] : by_name)
-    for (auto& each : co_await named(name).check(its_steps)) found.push_back(std::move(each));
+  for (const auto& [name, group] : by_name)
+    for (auto& each : co_await named(name).check(group)) found.push_back(std::move(each));
   co_return found;
 }
 
@@ -20,12 +20,12 @@ async::Task<std::vector<std::string>> Routes::expected_waits(
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < steps.size(); ++i) by_name[name_of(*steps[i])].push_back(i);
   std::vector<std::string> texts;
-  for (const auto& [name, places] : by_name) {
-    std::vector<const StepSpec*> its_steps;
-    for (const auto i : places) its_steps.push_back(steps[i]);
-    auto found = co_await named(name).expected_waits(its_steps);
+  for (const auto& [name, indices] : by_name) {
+    std::vector<const StepSpec*> group;
+    for (const auto i : indices) group.push_back(steps[i]);
+    auto found = co_await named(name).expected_waits(group);
     if (!found.empty()) texts.resize(steps.size());
-    for (std::size_t k = 0; k < found.size(); ++k) texts[places[k]] = std::move(found[k]);
+    for (std::size_t k = 0; k < found.size(); ++k) texts[indices[k]] = std::move(found[k]);
   }
   co_return texts;
 }

@@ -56,7 +56,7 @@ class ShellTerminal {
     const auto executor = co_await asio::this_coro::executor;
     std::optional<RawTerminal> raw;
     if (has_terminal_) raw.emplace();
-    if (has_terminal_) co_await tell_size();
+    if (has_terminal_) co_await send_size();
     async::JoinableTask input(executor, pass_input());
     std::optional<async::JoinableTask> sizes;
     if (has_terminal_) sizes.emplace(executor, follow_size());
@@ -88,8 +88,11 @@ class ShellTerminal {
   async::Task<> pass_all_input() {
     struct stat status {};
     core::Descriptor file(open_input());
-    const bool can_wait = ::fstat(file.get(), &status) == 0 &&
-                          (has_terminal_ || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+    // Input is a terminal also without `has_terminal_`, if only the output goes elsewhere. Files
+    // are always readable, and cannot be waited for.
+    const bool can_wait =
+        ::fstat(file.get(), &status) == 0 &&
+        (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(file.get()) == 1);
     if (can_wait) input_.assign(file.release());
     std::array<char, 16384> buffer;
     boost::system::error_code error;
@@ -107,7 +110,7 @@ class ShellTerminal {
     }
   }
 
-  async::Task<> tell_size() {
+  async::Task<> send_size() {
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) co_return;
     try {
@@ -120,7 +123,7 @@ class ShellTerminal {
     resizes_.add(SIGWINCH);
     boost::system::error_code cancelled;
     while (!is_over_) {
-      co_await tell_size();  // The size may have changed before the signal was awaited.
+      co_await send_size();  // The size may have changed before the signal was awaited.
       if (is_over_) co_return;
       co_await resizes_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
       if (cancelled) co_return;

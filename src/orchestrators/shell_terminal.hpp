@@ -21,8 +21,8 @@ struct RemoteShell {
   std::function<async::Task<>()> pass_output;
 };
 
-/// Connects the streams until the shell has closed its output. With a terminal, its size is sent
-/// first and after each change, and it is in raw mode meanwhile: each key is passed on unchanged.
+/// Connects the streams until the shell has closed its output. A terminal is in raw mode meanwhile:
+/// each key is passed on unchanged. Its size is sent first and after each change.
 /// @param has_terminal standard input and output are a terminal
 async::Task<> connect_terminal(RemoteShell shell, bool has_terminal);
 

@@ -6,8 +6,10 @@
 
 namespace pipeline::orchestrators {
 
+/// For a step that ended after SIGTERM.
 inline Failure was_stopped() { return {FailureKind::cancelled, "was stopped", {}, {}}; }
 
+/// For a step that SIGKILL ended, because SIGTERM did not.
 inline Failure had_to_be_killed() {
   return {FailureKind::cancelled,
           "did not stop when it was asked to (SIGTERM), and was killed",

@@ -15,7 +15,8 @@ using engine::RemoteOutput;
 using engine::RemoteResult;
 using nlohmann::json;
 
-std::string key_of(const std::string& key) { return "results/" + key + ".json"; }
+/// Returns the key of the blob with the record. @param key the step's
+std::string result_key_of(const std::string& key) { return results_folder + key + ".json"; }
 
 class BlobCache final : public engine::RemoteCache {
  public:
@@ -32,7 +33,7 @@ class BlobCache final : public engine::RemoteCache {
       std::optional<RemoteResult> result;
       try {
         const auto text =
-            co_await remote_.store().find_text(key_of(key), cancel, blobs::Lookup::optional);
+            co_await remote_.store().find_text(result_key_of(key), cancel, blobs::Lookup::optional);
         if (!text) co_return result;
         result = read_record(*text);
       } catch (const std::invalid_argument&) {
@@ -47,7 +48,8 @@ class BlobCache final : public engine::RemoteCache {
           const bool stays = co_await remote_.use(blob_of(output));
           is_kept &= stays;
         }
-      if (is_kept) co_return result;  // Otherwise a cleaning may have removed the record.
+      if (is_kept) co_return result;
+      // A cleaning has removed one of the artifacts, and may have removed the record, too.
     }
   }
 
@@ -126,7 +128,7 @@ class BlobCache final : public engine::RemoteCache {
     // The last writer wins, because each record is a complete result of the key. A step that runs
     // again on request replaces its earlier result.
     auto body = blobs::body_of(record.dump() + "\n");
-    co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
+    co_await remote_.store().put(result_key_of(entry.key), std::move(body), &cancel);
   }
   static std::string blob_of(const store::OutputRecord& output) {
     return blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
@@ -138,7 +140,7 @@ class BlobCache final : public engine::RemoteCache {
       throw DamagedCacheEntry(name() + " no longer has the output '" + output.name + "'");
   }
   DamagedCacheEntry damaged(const std::string& key) const {
-    return DamagedCacheEntry("the record " + key_of(key) + " in " + name() +
+    return DamagedCacheEntry("the record " + result_key_of(key) + " in " + name() +
                              " is not one that pipe wrote");
   }
 

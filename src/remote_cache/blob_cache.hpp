@@ -11,7 +11,7 @@
 
 namespace pipeline::remote_cache {
 
-/// Keeps references to both arguments; makes no request by itself.
+/// Returns the cache, which keeps references to both arguments. Makes no request.
 /// @param artifacts this machine's artifacts
 std::unique_ptr<engine::RemoteCache> make_blob_cache(blobs::RemoteArtifacts& remote,
                                                      const store::ArtifactStore& artifacts);

@@ -1,6 +1,7 @@
 #include "remote_cache/remote_names.hpp"
 
 #include <chrono>
+#include <exception>
 #include <map>
 #include <optional>
 #include <random>
@@ -22,10 +23,10 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int names_format = 1;
 constexpr std::string_view names_folder = "published/", record_suffix = ".json";
-/// A process whose claim is older begins no write any more. A write that has begun ends within a
-/// minute.
+/// A process begins no write once its claim is older. A write that has begun ends within a minute.
 constexpr SteadyClock::duration max_turn = 10s;
-/// A claim that is seen for longer belongs to a process that was killed.
+/// A claim that is seen for longer belongs to a process that was killed: a living process withdraws
+/// its claim after `max_turn` and a minute at most.
 constexpr SteadyClock::duration claim_lifetime = 90s;
 constexpr std::chrono::milliseconds look_interval = 50ms;
 
@@ -58,9 +59,16 @@ class NameTurn {
       began_ = SteadyClock::now();
       auto body = blobs::body_of("a process changes the record of this name\n");
       co_await store_.put(claim_, std::move(body));
-      const bool is_mine = co_await is_alone();
+      bool is_mine = false;
+      std::exception_ptr failed;
+      try {
+        is_mine = co_await is_alone();
+      } catch (...) {
+        failed = std::current_exception();
+      }
       if (is_mine) co_return;
       co_await end();
+      if (failed) std::rethrow_exception(failed);
       co_await async::sleep(look_interval * std::uniform_int_distribution<int>(1, 10)(random_),
                             nullptr);
     }
@@ -99,10 +107,10 @@ class NameTurn {
 }  // namespace
 
 struct RemoteNames::Found {
-  explicit Found(const std::string& of) { name.name = of; }
+  explicit Found(const std::string& artifact) { name.name = artifact; }
   store::PublishedName name;
   std::string tag;     ///< Tag of the record; empty if there is no record.
-  std::string change;  ///< The random name of the change that wrote it.
+  std::string change;  ///< The random name of the change that wrote the record.
 };
 
 async::Task<RemoteNames::Found> RemoteNames::read(std::string name) {

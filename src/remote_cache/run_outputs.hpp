@@ -26,7 +26,8 @@ class RunOutputs {
   /// Returns the output's path on this machine, or the URL of its blob in the remote store.
   std::string location(const store::OutputRecord& output) const;
   /// Fetches the output from the remote store unless this machine has it. Throws
-  /// EnvironmentError if the remote store no longer has it.
+  /// EnvironmentError if the remote store no longer has the output, and InputError for a temporary
+  /// output that was removed.
   void fetch(const store::StepRecord& step, const store::OutputRecord& output);
   /// Fetches a published version from the remote store unless this machine has it.
   void fetch(const store::PublishedVersion& version);

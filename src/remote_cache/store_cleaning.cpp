@@ -25,10 +25,9 @@ using SystemClock = std::chrono::system_clock;
 using Keys = std::set<std::string>;
 using namespace std::chrono_literals;
 
-constexpr const char* results_folder = "results/";
-constexpr std::size_t max_requests = 16;  ///< At a time.
-/// Number of keys that one round removes: well within LeaseTimes::max_removal.
-constexpr std::size_t keys_a_round = 10'000;
+constexpr std::size_t max_requests = 16;  ///< Maximum number of concurrent requests.
+/// Maximum number of keys that one round removes: well within LeaseTimes::max_removal.
+constexpr std::size_t max_round = 10'000;
 /// The signed URLs that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
 /// A record that was written longer ago surely gets another time if it is written again. Servers
@@ -41,7 +40,6 @@ constexpr std::chrono::seconds max_cleaning_time = 48h;
 struct Result {
   Entry entry;
   std::vector<std::string> artifacts = {};
-  std::string run = {};
   bool is_damaged = false;
 };
 
@@ -60,7 +58,7 @@ class StoreCleaner {
  private:
   async::Task<> read_artifacts();
   async::Task<std::vector<Result>> read_results(std::vector<Entry> entries);
-  async::Task<Keys> named();
+  async::Task<Keys> named_artifacts();
   void choose_results();
   async::Task<> remove_results();
   async::Task<> remove_artifacts();
@@ -68,14 +66,14 @@ class StoreCleaner {
   void report_removed_artifacts(const std::vector<const Entry*>& entries);
   async::Task<> wait_for_leases(const std::string& id);
   async::Task<Keys> needed_by_others(const std::string& id);
-  async::Task<> remove_left();
+  async::Task<> remove_leftovers();
   async::Task<> remove_folders(std::string prefix, std::chrono::seconds min_age, const char* kind);
   async::Task<> abort_uploads();
   async::Task<> remove_dead_cleanings();
 
   void check_stop() const {
     if (cancel_.level() != core::StopLevel::none)
-      throw core::EnvironmentError("stopped before the cleaning's end");
+      throw core::EnvironmentError("the cleaning was stopped before its end");
   }
   async::Task<> remove(const std::string& key) {
     check_stop();
@@ -97,7 +95,7 @@ class StoreCleaner {
   const SystemClock::time_point now_ = SystemClock::now();
   std::map<std::string, Entry> artifacts_;  ///< Keyed by the object's key.
   std::vector<Result> results_;             ///< The results that stay.
-  std::vector<Result> old_;                 ///< The results that go.
+  std::vector<Result> old_;                 ///< The results that will be removed.
   Keys needed_;                             ///< Keys of artifacts.
   CleaningReport report_;
 };
@@ -106,13 +104,13 @@ async::Task<CleaningReport> StoreCleaner::run() {
   co_await read_artifacts();
   auto records = co_await store_.entries(results_folder);
   results_ = co_await read_results(std::move(records));
-  needed_ = co_await named();
+  needed_ = co_await named_artifacts();
   choose_results();
   co_await remove_results();
   for (const auto& result : results_)
     needed_.insert(result.artifacts.begin(), result.artifacts.end());
   co_await remove_artifacts();
-  co_await remove_left();
+  co_await remove_leftovers();
   co_return std::move(report_);
 }
 
@@ -139,7 +137,6 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::vector<Entry> e
         throw core::EnvironmentError(
             result.entry.key + " in " + store_.url() + " was written by a later version of pipe",
             {"use that version: this one cannot read which artifacts the result needs"});
-      result.run = record->run;
       for (const auto& output : record->outputs)
         result.artifacts.push_back(
             blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory));
@@ -155,7 +152,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::vector<Entry> e
 }
 
 /// Returns the keys of the artifacts that have a published name or that CleaningPolicy::kept names.
-async::Task<Keys> StoreCleaner::named() {
+async::Task<Keys> StoreCleaner::named_artifacts() {
   Keys needed;
   if (policy_.kept) needed = co_await policy_.kept();
   auto all = co_await names_.names();
@@ -216,7 +213,7 @@ async::Task<> StoreCleaner::remove_artifacts() {
   if (policy_.is_dry_run) co_return report_removed_artifacts(unused);
   co_await remove_dead_cleanings();
   for (auto begin = unused.begin(); begin != unused.end();) {
-    const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
+    const auto end = begin + std::min<std::ptrdiff_t>(max_round, unused.end() - begin);
     std::vector<const Entry*> round(begin, end);
     const auto id = core::random_name();
     // Processes that need one of the keys wait until both blobs are removed, `closed` as the last.
@@ -244,7 +241,8 @@ void StoreCleaner::report_removed_artifacts(const std::vector<const Entry*>& ent
   report_.bytes_left -= bytes;
 }
 
-/// Removes the artifacts that nobody needs, in the order that store_lease.hpp describes.
+/// Removes those artifacts of the round that nobody needs, in the order that store_lease.hpp
+/// describes.
 async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry*> round) {
   json document{{"keys", json::array()}};
   for (const auto* entry : round) document["keys"].push_back(entry->key);
@@ -258,8 +256,8 @@ async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry
     return SystemClock::now() - by_calendar > policy_.times.max_removal ||
            SteadyClock::now() - closed > policy_.times.max_removal;
   };
-  const bool goes_on = co_await store_.has(blobs::keys_of_cleaning(id));
-  if (!goes_on)
+  const bool has_record = co_await store_.has(blobs::keys_of_cleaning(id));
+  if (!has_record)
     throw core::EnvironmentError(
         "this cleaning made no progress for days, so that another one "
         "removed its record as that of a killed process",
@@ -304,7 +302,7 @@ async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
     if (is_first)
       on_note_(
           "waiting for the answer of " + core::counted(waiting, "run") +
-          " that use the store, for " +
+          (waiting == 1 ? " that uses the store, for " : " that use the store, for ") +
           std::to_string(
               std::chrono::duration_cast<std::chrono::seconds>(policy_.times.lifetime).count()) +
           " s at most");
@@ -330,13 +328,13 @@ async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
   });
   const auto fresh = co_await read_results(std::move(present));
   for (const auto& result : fresh) needed.insert(result.artifacts.begin(), result.artifacts.end());
-  auto by_name = co_await named();
+  auto by_name = co_await named_artifacts();
   needed.merge(by_name);
   co_return needed;
 }
 
 /// Removes the files and uploads that killed processes left, and old checkpoints.
-async::Task<> StoreCleaner::remove_left() {
+async::Task<> StoreCleaner::remove_leftovers() {
   co_await remove_folders("runs/", std::max(staging_lifetime, policy_.min_age), "files of a run");
   if (policy_.older_than)
     co_await remove_folders("checkpoints/", std::max(*policy_.older_than, policy_.min_age),

@@ -1,8 +1,8 @@
 /// @file
-/// Makes a remote store smaller: removes old results, and what no result, name or process on any
-/// machine needs. Safe beside runs on other machines: each holds a lease (blobs/store_lease.hpp)
-/// on what it uses. Earlier versions of pipe hold no leases; because of them, nothing young is
-/// removed.
+/// Makes a remote store smaller: removes old results, and artifacts that no result, name or process
+/// on any machine needs. Safe beside runs on other machines: each holds a lease
+/// (blobs/store_lease.hpp) on what it uses. Earlier versions of pipe hold no leases; because of
+/// them, nothing young is removed.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@
 namespace pipeline::remote_cache {
 
 struct CleaningPolicy {
-  /// Removes results, checkpoints and records of ended runs that were written longer ago.
+  /// Removes results and checkpoints that were written longer ago.
   std::optional<std::chrono::seconds> older_than = {};
-  /// Removes the oldest results until the artifacts of the others have at most so many bytes.
+  /// Removes the oldest results until the artifacts that stay have at most so many bytes.
   std::optional<std::uint64_t> max_bytes = {};
   /// Returns the keys of further artifacts that stay. Called before the cleaning, and again once
   /// no process can begin to use another artifact that the cleaning removes.

@@ -9,8 +9,9 @@
 namespace pipeline::remote_driver {
 namespace {
 
-/// In a cluster, the host name is the pod's name.
-std::string own_name() {
+/// Returns a name that no other process has: `HOST_PID-RANDOM`. In a cluster, the host name is the
+/// pod's name.
+std::string unique_holder() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   return std::string(host) + "_" + std::to_string(::getpid()) + "-" +
@@ -20,11 +21,11 @@ std::string own_name() {
 }  // namespace
 
 HeldLease::HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
-                     const std::string& lease, std::function<void(const std::string&)> on_message,
+                     const std::string& name, std::function<void(const std::string&)> on_message,
                      nlohmann::json owners)
     : context_(std::move(context)),
-      name_(lease),
-      holder_(own_name()),
+      name_(name),
+      holder_(unique_holder()),
       client_(context_.loop, kubernetes_api::find_cluster(cluster)),
       lease_(client_, name_, holder_) {
   lease_.on_message = std::move(on_message);
@@ -58,22 +59,23 @@ async::Task<> HeldLease::keep() {
   } catch (const core::EnvironmentError& error) {
     why = error.what();
   }
-  lost(why);
+  exit_without_lease(why);
 }
 
-void HeldLease::lost(const std::string& why) const {
+void HeldLease::exit_without_lease(const std::string& why) const {
   context_.note("the run's Lease " + name_ + " is lost (" + why +
                 "): running steps are left to the next driver of the run");
   ::_exit(static_cast<int>(core::ExitCode::environment));
 }
 
 void HeldLease::check() const {
-  if (!lease_.is_fresh()) lost("it was not renewed in time, and another process may have it");
+  if (!lease_.is_fresh())
+    exit_without_lease("it was not renewed in time, and another process may have it");
 }
 
 async::Task<> HeldLease::finish() {
   co_await keeping_->join();
-  if (done_)
+  if (has_run_ended_)
     co_await lease_.remove();
   else
     co_await lease_.release();

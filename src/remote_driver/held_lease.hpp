@@ -13,14 +13,15 @@
 
 namespace pipeline::remote_driver {
 
-/// Acquires the Lease at construction, waiting for its holder, and renews it while the context's
-/// loop runs. If the Lease is lost, the process ends at once, because another process may then
-/// drive the run and own its steps.
+/// Acquires the Lease at construction, waits for that if another process holds the Lease, and
+/// renews it while the context's loop runs. If the Lease is lost, the process ends at once, because
+/// another process may then drive the run and own its steps.
 class HeldLease {
  public:
+  /// @param name that of the Lease
   /// @param on_message,owners see kubernetes_api::Lease
   HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
-            const std::string& lease, std::function<void(const std::string&)> on_message = {},
+            const std::string& name, std::function<void(const std::string&)> on_message = {},
             nlohmann::json owners = {});
   /// Releases the Lease; removes it if the run has ended.
   ~HeldLease();
@@ -33,7 +34,7 @@ class HeldLease {
   /// Makes each commit to the run store call check() as long as the Lease is held.
   void guard(store::RunStore& store);
   /// Records that the run has ended.
-  void record_end() { done_ = true; }
+  void record_end() { has_run_ended_ = true; }
   /// Releases the Lease and ends the process without writing anything in between. Must be called
   /// from within the loop.
   [[noreturn]] void hand_on();
@@ -41,7 +42,7 @@ class HeldLease {
  private:
   async::Task<> keep();
   async::Task<> finish();
-  [[noreturn]] void lost(const std::string& why) const;
+  [[noreturn]] void exit_without_lease(const std::string& why) const;
 
   DriverContext context_;
   const std::string name_, holder_;
@@ -49,7 +50,7 @@ class HeldLease {
   kubernetes_api::Lease lease_;
   core::CancelSource stop_;
   std::optional<async::JoinableTask> keeping_;
-  bool done_ = false;
+  bool has_run_ended_ = false;
   store::RunStore* guarded_ = nullptr;
 };
 

@@ -12,6 +12,7 @@
 
 namespace pipeline::remote_driver {
 
+/// Only downloads: the runs in the remote store stay as they are.
 class RunMirror {
  public:
   /// @param folder the state folder of the copy
@@ -23,7 +24,7 @@ class RunMirror {
   /// Throws EnvironmentError if the store cannot be listed.
   async::Task<> refresh();
   /// Calls refresh() every two seconds until stop().
-  /// @param on_trouble called when the store, or a run in it, cannot be read, once for each text
+  /// @param on_trouble called when the store, or a run in it, cannot be read; once for each text
   async::Task<> follow(std::function<void(const std::string&)> on_trouble);
   /// Ends follow(), after a request in progress. Must be called by the loop's thread.
   void stop();

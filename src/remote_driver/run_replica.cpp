@@ -28,13 +28,14 @@ using store::downloaded_logs_kind, store::saved_kind;
 
 constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *first_store = "pipe.db";
-constexpr std::uint64_t max_log_bytes =
-    16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
+/// Maximum size of logs in one object; the rest goes into the next object.
+constexpr std::uint64_t max_log_bytes = 16u << 20;
 constexpr std::size_t max_store_bytes = std::size_t{4} << 30;
-constexpr std::uint64_t max_files = std::uint64_t{64} << 30;  // Bytes of a run's files.
+/// Maximum size of a run's files, all together.
+constexpr std::uint64_t max_files = std::uint64_t{64} << 30;
 constexpr std::size_t max_log_objects = 10'000'000;
 
-/// Name of the object that has the run store of one driver.
+/// Returns the name of the object that has the run store of one driver.
 std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
 
 core::EnvironmentError foreign_object(const std::string& key) {
@@ -42,7 +43,7 @@ core::EnvironmentError foreign_object(const std::string& key) {
                                 " of the remote store is not one that pipe wrote");
 }
 
-/// Reads a piece of a file; shorter at the file's end.
+/// Returns a piece of a file, which is shorter at the file's end.
 std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t size) {
   std::ifstream open(file, std::ios::binary);
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
@@ -53,8 +54,9 @@ std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t
   return bytes;
 }
 
-/// Opens the folder of a run's logs, and makes it where it is missing. No link below the state
-/// folder is followed: the folder may be somebody else's, and the logs may be anybody's.
+/// Opens the folder of a run's logs, and creates it if it is missing. No link below the state
+/// folder is followed: another user may own that folder, and have put a link there for the logs to
+/// follow.
 core::Descriptor open_log_folder(const store::StatePaths& paths, const std::string& run) {
   core::Descriptor folder(::open(paths.folder().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& part : paths.log_file(run).lexically_relative(paths.folder())) {
@@ -66,7 +68,8 @@ core::Descriptor open_log_folder(const store::StatePaths& paths, const std::stri
   return folder;
 }
 
-/// Returns false for an offset beyond the end: a log has no gaps.
+/// Writes the bytes at the offset. Returns false, and writes nothing, for an offset beyond the end:
+/// a log has no gaps.
 bool write_piece(const core::Descriptor& folder, const fs::path& file, std::uint64_t offset,
                  std::string_view bytes) {
   const core::Descriptor open(::openat(folder.get(), file.filename().c_str(),
@@ -110,8 +113,8 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   co_return head;
 }
 
-/// Replaces the head that this object knows.
-/// @return false if the store has another one
+/// Replaces the head in the store, if that is still the one with the tag `head_.tag`.
+/// @return false if the store has another head
 async::Task<bool> RunReplica::put_head() {
   auto& remote = artifacts_.store();
   json document;
@@ -166,7 +169,7 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
     copy.import_run(store, run_);
     copy.key_values().remove(saved_kind, run_);
   }
-  auto bytes = core::read_file(folder.path() / "pipe.db", max_store_bytes);
+  auto bytes = core::read_file(folder.path() / first_store, max_store_bytes);
   auto digest = core::sha256(bytes).hex();
   if (digest == last_store_) co_return;
   {
@@ -174,7 +177,7 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
     copy.key_values().put(saved_kind, run_, std::to_string(++head_.saved));
   }
   co_await replace_head();
-  bytes = core::read_file(folder.path() / "pipe.db", max_store_bytes);
+  bytes = core::read_file(folder.path() / first_store, max_store_bytes);
   auto body = blobs::body_of(std::move(bytes));
   co_await artifacts_.store().put(key(head_.store), std::move(body));
   last_store_ = std::move(digest);
@@ -199,12 +202,13 @@ async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path
   co_return head_.files;
 }
 
-/// Downloads the run store, and returns the head that names it; nothing if there is none.
+/// Downloads the run store, and returns the head that names it; nothing if there is no head or no
+/// such store.
 async::Task<std::optional<RunReplica::Head>> RunReplica::fetch_record(const fs::path& folder) {
   auto head = co_await find_head();
   if (!head) co_return head;
-  const bool is_there = co_await fetch_store(head->store, folder);
-  if (!is_there) head.reset();
+  const bool has_store = co_await fetch_store(head->store, folder);
+  if (!has_store) head.reset();
   co_return head;
 }
 
@@ -253,7 +257,8 @@ async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder)
 /// Downloads the run's files. The object's key has the digest of its content, and must be the key
 /// that this driver was started with: then the files are those that were uploaded.
 async::Task<> RunReplica::fetch_files(fs::path folder) {
-  if (!handed_over_.empty() && head_.files != handed_over_) throw foreign_object(key(head_name));
+  if (!expected_files_.empty() && head_.files != expected_files_)
+    throw foreign_object(key(head_name));
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";
@@ -310,7 +315,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   co_await artifacts_.store().put(key(log_name(writer, count)), std::move(body));
   ++count;
   for (auto& [name, size] : grown) sent_[name] = size;
-  last_store_.clear();  // The head has changed.
+  last_store_.clear();  // put_store() also uploads the head, which has changed.
   if (!is_all) co_await save_logs(store);
 }
 
@@ -347,10 +352,10 @@ async::Task<> RunReplica::download(store::RunStore& store) {
   const auto before = co_await find_head();
   if (!before || std::to_string(before->saved) == known) co_return;
   const core::TemporaryFolder fetched;
-  const bool is_there = co_await fetch_store(before->store, fetched.path());
+  const bool has_store = co_await fetch_store(before->store, fetched.path());
   // The head is read after the store, so that it names the logs of all records in the store.
   const auto head = co_await find_head();
-  if (!is_there || !head) co_return;
+  if (!has_store || !head) co_return;
   if (const auto text = store.key_values().find(downloaded_logs_kind, run_);
       text && downloaded_logs_.empty())
     downloaded_logs_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();

@@ -29,10 +29,10 @@ namespace pipeline::remote_driver {
 /// All functions throw EnvironmentError if the remote store cannot be reached.
 class RunReplica {
  public:
-  /// @param files the key that upload_all() has returned: a head that names other files is refused;
-  /// empty if it is not known
+  /// @param files the key that upload_all() has returned, so that a head with other files is
+  /// refused; empty if the key is not known
   RunReplica(blobs::RemoteArtifacts& artifacts, std::string run, std::string files = {})
-      : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
+      : artifacts_(artifacts), run_(std::move(run)), expected_files_(std::move(files)) {}
 
   /// Uploads the run for its first driver.
   /// @param store  a store that has the run in the state in which the driver will find it
@@ -63,11 +63,11 @@ class RunReplica {
  private:
   struct Head {
     std::uint64_t saved = 0;  ///< Number of saves by all drivers.
-    std::string files;        ///< Key of an artifact.
+    std::string files;        ///< Key of the artifact with the run's files.
     std::string store;        ///< Name of the blob with the run store.
     std::string tag;          ///< Tag of the head; empty if there is no head.
-    std::vector<std::pair<std::string, std::size_t>>
-        writers;  ///< Number of log objects of each driver.
+    /// Number of log objects of each driver, whose name is that of its store and its log objects.
+    std::vector<std::pair<std::string, std::size_t>> writers;
   };
   std::string key(const std::string& name) const { return "drivers/" + run_ + "/" + name; }
   static std::string log_name(const std::string& writer, std::size_t number) {
@@ -85,13 +85,15 @@ class RunReplica {
 
   blobs::RemoteArtifacts& artifacts_;
   const std::string run_;
-  const std::string handed_over_;  ///< Key of the artifact with the run's files.
+  const std::string expected_files_;  ///< The key that Head::files must be; empty: any.
   Head head_;
-  std::string last_store_;  ///< Digest of the last uploaded store.
-  std::map<std::string, std::uint64_t>
-      sent_;  ///< Bytes of each log that this process has uploaded.
-  std::map<std::string, std::size_t>
-      downloaded_logs_;  ///< Number of downloaded log objects, by driver.
+  /// Digest of the last uploaded store without its number of saves; empty: the next save uploads
+  /// the store even if it is the same.
+  std::string last_store_;
+  /// Number of bytes of each log that this process has uploaded.
+  std::map<std::string, std::uint64_t> sent_;
+  /// Number of downloaded log objects, by driver.
+  std::map<std::string, std::size_t> downloaded_logs_;
 };
 
 }  // namespace pipeline::remote_driver

@@ -12,21 +12,21 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr Clock::duration shortest_pause = 200ms, usual_pause = 1s;
-// A save that takes one second is followed by a pause of this many seconds.
-constexpr int share = 5;
+constexpr Clock::duration min_pause = 200ms, usual_pause = 1s;
+/// The pause after a save is at least this many times as long as the save took.
+constexpr int pause_factor = 5;
 
 }  // namespace
 
-async::Task<> RunUploader::keep() {
-  const auto mine = next_;
+async::Task<> RunUploader::save_now() {
+  const auto saved = next_;
   is_wanted_ = true;
   pause_.cancel();
-  co_await mine->wait();
+  co_await saved->wait();
 }
 
-async::Task<> RunUploader::go() {
-  auto pause = shortest_pause;
+async::Task<> RunUploader::save_repeatedly() {
+  auto pause = min_pause;
   while (!has_ended_) {
     const auto earliest = Clock::now() + pause;
     const auto latest = Clock::now() + std::max(pause, usual_pause);
@@ -36,7 +36,7 @@ async::Task<> RunUploader::go() {
       co_await pause_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
     if (has_ended_) break;
-    const auto done = std::exchange(next_, std::make_shared<async::Gate>(executor_));
+    const auto saved = std::exchange(next_, std::make_shared<async::Gate>(executor_));
     is_wanted_ = false;
     const auto begin = Clock::now();
     try {
@@ -45,8 +45,8 @@ async::Task<> RunUploader::go() {
     } catch (const std::exception& error) {
       core::log::warn(std::string("the run cannot be saved: ") + error.what());
     }
-    pause = std::max<Clock::duration>(shortest_pause, share * (Clock::now() - begin));
-    done->open();
+    pause = std::max<Clock::duration>(min_pause, pause_factor * (Clock::now() - begin));
+    saved->open();
   }
   next_->open();
 }
@@ -54,7 +54,7 @@ async::Task<> RunUploader::go() {
 async::Task<> RunUploader::end() {
   has_ended_ = true;
   pause_.cancel();
-  co_await going_.join();
+  co_await task_.join();
   before_write_();
   co_await replica_.save(store_);
 }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "async/gate.hpp"
 #include "async/joinable_task.hpp"
@@ -23,16 +26,16 @@ class RunUploader {
         before_write_(std::move(before_write)),
         executor_(loop.get_executor()),
         pause_(loop),
-        going_(executor_, go()) {}
+        task_(executor_, save_repeatedly()) {}
 
   /// Returns when all current records are saved, or the save has failed. A failure is logged and
   /// retried with the next save.
-  async::Task<> keep();
-  /// Saves everything. Throws EnvironmentError on failure.
+  async::Task<> save_now();
+  /// Ends the repeated saves, and saves a last time. Throws EnvironmentError on failure.
   async::Task<> end();
 
  private:
-  async::Task<> go();
+  async::Task<> save_repeatedly();
 
   RunReplica& replica_;
   store::RunStore& store_;
@@ -40,9 +43,10 @@ class RunUploader {
   asio::any_io_executor executor_;
   asio::steady_timer pause_;
   bool is_wanted_ = false, has_ended_ = false;
-  std::shared_ptr<async::Gate> next_ =
-      std::make_shared<async::Gate>(executor_);  ///< Opens at the end of the next save.
-  async::JoinableTask going_;  ///< Declared last, because it uses all other members.
+  /// Opens at the end of the next save. Shared with the coroutines in save_now(), which may resume
+  /// after another save has begun.
+  std::shared_ptr<async::Gate> next_ = std::make_shared<async::Gate>(executor_);
+  async::JoinableTask task_;  ///< Declared last, because it uses all other members.
 };
 
 }  // namespace pipeline::remote_driver

@@ -24,10 +24,10 @@ Snapshot::Snapshot(fs::path folder, const fs::path& root, const std::set<fs::pat
     : folder_(std::move(folder)), top_(root) {
   for (const auto& file : files) top_ = deepest_common_folder(top_, file);
   core::make_folders(folder_);
-  for (const auto& file : files) add(file, placed(file));
+  for (const auto& file : files) add(file, path_of(file));
 }
 
-fs::path Snapshot::placed(const fs::path& file) const {
+fs::path Snapshot::path_of(const fs::path& file) const {
   return (folder_ / file.lexically_relative(top_)).lexically_normal();
 }
 

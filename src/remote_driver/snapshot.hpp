@@ -18,8 +18,8 @@ class Snapshot {
            const std::set<std::filesystem::path>& files);
 
   /// Returns the path of this file in the copy.
-  std::filesystem::path placed(const std::filesystem::path& file) const;
-  /// Copies one more file to the path that placed() returns.
+  std::filesystem::path path_of(const std::filesystem::path& file) const;
+  /// Copies one more file to the path that path_of() returns.
   void add(const std::filesystem::path& source, const std::filesystem::path& target) const;
 
  private:

@@ -21,7 +21,7 @@ inline constexpr const char* detached_kind = "detached";
 inline constexpr const char* saved_kind = "saved";
 /// Bytes of each log that have been downloaded from a remote driver, see run_replica.hpp.
 inline constexpr const char* downloaded_logs_kind = "brought";
-/// Declarations of the run's steps in its pipeline, see declared.hpp of the engine.
+/// Declarations of the run's steps in its pipeline, see declarations.hpp of the engine.
 inline constexpr const char* declared_kind = "declared";
 /// Questions of the run that people answer, see questions.hpp of the engine.
 inline constexpr const char* questions_kind = "questions";

@@ -463,7 +463,7 @@ TEST_F(DockerGpus, running_containers_say_which_gpus_they_occupy) {
   EXPECT_EQ(while_it_runs[0].uuid, uuid(0));
   EXPECT_EQ(while_it_runs[1].uuid, uuid(3));
   EXPECT_EQ(while_it_runs[0].step, "step");
-  EXPECT_EQ(while_it_runs[0].place, "container pipe-" + run_id_ + "-step-1");
+  EXPECT_EQ(while_it_runs[0].holder, "container pipe-" + run_id_ + "-step-1");
   const auto afterwards = test::run_task(loop_, orchestrator_->gpus_in_use());
   EXPECT_TRUE(
       std::none_of(afterwards.begin(), afterwards.end(),

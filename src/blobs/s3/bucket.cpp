@@ -187,7 +187,7 @@ void Bucket::stop_calls_by(core::CancelSource& run, core::StopLevel from) {
 
 async::Task<net::Response> Bucket::call(Call call) {
   if (!call.cancel) call.cancel = &stopped_;
-  async::Backoff backoff(call.is_lookup ? retry_policy_.impatient(few_tries) : retry_policy_);
+  async::Backoff backoff(call.is_lookup ? retry_policy_.for_short_wait(few_tries) : retry_policy_);
   for (;;) {
     std::string why;
     std::optional<std::chrono::seconds> wanted;
@@ -219,7 +219,7 @@ async::Task<net::Response> Bucket::call(Call call) {
 
 async::Task<> Bucket::probe() {
   // Another object, so that concurrent calls of this one keep their retry policy.
-  Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
+  Bucket bucket(loop_, settings_, retry_policy_.for_short_wait(few_tries));
   if (run_) bucket.stop_calls_by(*run_, core::StopLevel::graceful);
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";

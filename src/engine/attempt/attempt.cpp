@@ -12,7 +12,6 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
@@ -57,7 +56,7 @@ Failure linked_folder() {
           {}};
 }
 
-/// An attempt; run() calls the member functions in their order.
+/// An attempt. run() calls the member functions in the order in which they stand.
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions options,
@@ -85,6 +84,12 @@ class AttemptRun {
     auto prepared = co_await prepare();
     if (outcome_.result.failure) co_return std::move(outcome_);
     const auto execution = co_await execute(prepared, held);
+    bool has_ended = false;
+    // Cleans up after an exception as well, because no driver joins this attempt again. The caller
+    // cleans up after an outcome.
+    const core::ScopeGuard clean_unless_ended([&] {
+      if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
+    });
     if (!held.locks.empty()) {
       held.locks.clear();
       // Steps that wait for the released GPUs run on this thread, or in another process. Such steps
@@ -94,19 +99,20 @@ class AttemptRun {
     const bool is_linked = collect(execution);
     const auto& failure = outcome_.result.failure;
     const bool is_cancelled = failure && failure->kind == FailureKind::cancelled;
-    const auto found = is_cancelled ? std::nullopt : inputs_.found_damaged();
-    if (found && outcome_.result.cleanup) outcome_.result.cleanup();
-    if (found) throw DamagedInput(*found);
-    auto damage = co_await inputs_.damaged_artifact();
+    auto found = is_cancelled ? std::nullopt : inputs_.found_damaged();
+    std::optional<Failure> damage;
+    if (!found) damage = co_await inputs_.damaged_artifact();
     if (damage && !is_cancelled) {
-      if (const auto& other = inputs_.changed_by_other()) throw DamagedInput(*other);
+      found = inputs_.changed_by_other();
       outcome_.result.failure = std::move(damage);
     }
+    if (found) throw DamagedInput(*found);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;
     outcome_.phases =
         phases_of(outcome_.result, start, execution.began, execution.ended, Clock::now());
+    has_ended = true;
     co_return std::move(outcome_);
   }
 
@@ -139,7 +145,7 @@ class AttemptRun {
   void take_line(Stream stream, std::string line) {
     event::StepLog log{step_.name, options_.number, stream, std::move(line)};
     if (step_.nodes) ranks_.take(log);
-    if (log.rank.value_or(0) == 0) metrics_.line(log.line);
+    if (log.rank.value_or(0) == 0) metrics_.add_line(log.line);
     context_.run.events.emit(log);
   }
 
@@ -283,7 +289,7 @@ class AttemptRun {
       };
       tell("stalled: " + text);
       const auto secrets = secret_values();
-      auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets, tell);
+      auto found = co_await find_stall_causes(orchestrator(), attempt, ranks_, secrets, tell);
       auto& lines = found.lines;
       if (!lines.empty()) text += "; " + lines.front();
       if (lines.size() > 1) text += " (" + std::to_string(lines.size() - 1) + " more in its log)";
@@ -409,11 +415,6 @@ class AttemptRun {
   async::Task<> store_outputs() {
     const TakenOutputs taken(folder_->path(), services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
-    bool has_ended = false;
-    // Cleans up after an exception as well: another driver could not store the outputs either.
-    const core::ScopeGuard clean_unless_ended([&] {
-      if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
-    });
     try {
       for (const auto& output : step_.outputs) {
         if (take_elsewhere(services_.artifacts, output, outcome_)) continue;
@@ -429,7 +430,6 @@ class AttemptRun {
       outcome_.result.failure =
           Failure{FailureKind::bad_output, std::move(message), error.advice(), {}};
     }
-    has_ended = true;  // A failure that is returned is cleaned up by the caller.
     if (outcome_.result.failure) {
       outcome_.outputs.clear();
       co_return;

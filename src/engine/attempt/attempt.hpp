@@ -1,5 +1,5 @@
 /// @file
-/// One attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
+/// An attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
 /// enforces the timeout, and stores the outputs.
 #pragma once
 
@@ -19,6 +19,7 @@
 
 namespace pipeline::engine {
 
+/// References to objects that outlive the attempt.
 struct AttemptContext {
   const RunContext& run;
   core::CancelSource& stop;         ///< Ends the attempt.
@@ -50,10 +51,11 @@ struct AttemptOptions {
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures
 /// of this machine (such as a full disk).
-/// @param outputs finds outputs of earlier steps; kept until the attempt has ended
-/// @param gpus    released as soon as no process of the step is running, before outputs are stored
+/// @param outputs_of finds outputs of earlier steps; kept until the attempt has ended
+/// @param gpus       released as soon as no process of the step is running, before outputs are
+/// stored
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
-                                        AttemptOptions options, OutputsOf outputs,
+                                        AttemptOptions options, OutputsOf outputs_of,
                                         GpuReservation gpus);
 
 }  // namespace pipeline::engine

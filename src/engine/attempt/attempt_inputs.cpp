@@ -167,7 +167,7 @@ async::Task<> AttemptInputs::fetch_elsewhere(const InputSpec& input) {
     std::optional<orchestrators::LostInput> lost;
     try {
       const RemoteOutput output{*made.output, place->is_executable};
-      co_await context_.downloads.fetch_output(output, context_.run.options.shared,
+      co_await context_.downloads.fetch_output(output, context_.run.options.remote_cache,
                                                context_.run.pool);
     } catch (const DamagedCacheEntry& error) {
       lost.emplace(error.what(), made.output->digest.hex());
@@ -189,7 +189,7 @@ DamagedInput AttemptInputs::lost_input(const orchestrators::LostInput& lost) con
 }
 
 /// Returns the user's data at its own path; for a cluster, a copy in the artifact store. Fetches
-/// data that has a URL, unless the step's executor does.
+/// data that has a URL, unless the step's orchestrator does.
 async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpec& input) {
   const auto& data = *input.data;
   if (!data.artifact.empty()) {
@@ -278,7 +278,8 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
 void AttemptInputs::note_all(const std::vector<orchestrators::AttemptInput>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& [spec, input] = std::tie(step_.inputs[i], inputs[i]);
-    // An artifact in a remote store is fetched by the step's executor, so no change of it is noted.
+    // An artifact in a remote store is fetched by the step's orchestrator, so no change of it is
+    // noted.
     if (spec.gathered) {
       noted_.reserve(noted_.size() + spec.sources.size());
       for (const auto& source : spec.sources)

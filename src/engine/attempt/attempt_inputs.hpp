@@ -42,8 +42,8 @@ class AttemptInputs {
   /// Returns an error if another attempt has found an input of this one damaged since check(): this
   /// attempt may have read it before. check() leaves out large inputs.
   std::optional<DamagedInput> found_damaged() const;
-  /// Returns the error of an attempt whose executor could not obtain an input. The step that made
-  /// the input then runs again.
+  /// Returns the error of an attempt whose orchestrator could not obtain an input. The step that
+  /// made the input then runs again.
   DamagedInput lost_input(const orchestrators::LostInput& lost) const;
   /// Set by damaged_artifact() if another attempt has changed the artifact.
   const std::optional<DamagedInput>& changed_by_other() const { return changed_by_other_; }
@@ -55,7 +55,8 @@ class AttemptInputs {
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
 
-  /// A gathered input may have 100,000 of them.
+  /// The state of an artifact before the attempt. Small, because a gathered input may have 100,000
+  /// artifacts.
   struct NotedArtifact {
     core::Digest digest, stamp;
     const InputSpec* input;
@@ -73,7 +74,7 @@ class AttemptInputs {
   const OutputsOf outputs_of_;
   const std::filesystem::path folder_;
   const bool joins_;
-  std::size_t damages_before_ = 0;  ///< The number of those that were known at check().
+  std::size_t damages_before_ = 0;  ///< Size of AttemptContext::damaged at check().
 };
 
 }  // namespace pipeline::engine

@@ -1,5 +1,5 @@
 /// @file
-/// How the time of an attempt is divided.
+/// The parts of an attempt's time.
 #pragma once
 
 #include <chrono>

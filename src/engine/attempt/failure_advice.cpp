@@ -65,8 +65,7 @@ void advise(const StepSpec& step, const CodeProvider& code, std::string_view log
     failure.hints = {
         "a program that ends before it has read all, as `head` does, ends those before it in the "
         "pipe, which is a failure: `sed -n 1p` reads all, and `(COMMAND || true) | head -1` "
-        "accepts "
-        "the failure"};
+        "accepts the failure"};
   if (!code.failure_advice) return;
   if (auto advice = code.failure_advice(step, log)) failure.hints.push_back(std::move(*advice));
 }

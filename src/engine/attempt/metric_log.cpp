@@ -11,18 +11,18 @@ constexpr std::size_t max_waiting = 8192;
 constexpr std::chrono::seconds max_wait{5};
 }  // namespace
 
-void MetricLog::line(std::string_view line) {
+void MetricLog::add_line(std::string_view line) {
   if (!line.starts_with(model::structured_prefix)) return;
   const auto metric = model::parse_metric(line);
   if (!metric) return warn_of(line);
   add(metric->name, {metric->value, metric->step, wall_now()});
   if (waiting_ >= max_waiting || Clock::now() - flushed_ >= max_wait)
     flush();
-  else if (waiting_ == 1 && late_)
-    late_->start(max_wait);
+  else if (waiting_ == 1 && delayed_flush_)
+    delayed_flush_->start(max_wait);
 }
 
-void MetricLog::flush_late() {
+void MetricLog::try_flush() {
   try {
     flush();
   } catch (const core::EnvironmentError& error) {
@@ -57,7 +57,7 @@ void MetricLog::drop() {
 
 void MetricLog::flush() {
   flushed_ = Clock::now();
-  if (late_) late_->cancel();
+  if (delayed_flush_) delayed_flush_->cancel();
   if (waiting_ == 0) return;
   store_.transaction([&] {
     for (const auto& [name, series] : series_) {

@@ -21,17 +21,18 @@ class MetricLog {
   static constexpr std::size_t max_names = 1000, max_points = 10'000'000;
 
   /// Keeps a reference to the store.
-  /// @param executor stores the points of a step that falls silent; null: its caller calls flush()
+  /// @param executor stores the points of a step that falls silent; null: the caller calls flush()
   MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt,
             const asio::any_io_executor* executor = nullptr)
       : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {
-    if (executor) late_.emplace(*executor, [this] { flush_late(); });
+    if (executor) delayed_flush_.emplace(*executor, [this] { try_flush(); });
   }
 
-  /// Adds the metric that the line reports, if it reports one. Stores the points when there are
-  /// many, or when they have waited for some seconds, also if no line follows. Throws
+  /// Adds the metric that the line of output reports, if it reports one. Stores the points when
+  /// there are many, or when they have waited for some seconds, also if no line follows. Throws
   /// EnvironmentError if the store cannot be written.
-  void line(std::string_view line);
+  void add_line(std::string_view line);
+  /// Adds a point, which flush() stores.
   void add(const std::string& name, const store::MetricPoint& point);
   /// Stores all points.
   void flush();
@@ -41,7 +42,7 @@ class MetricLog {
     std::uint64_t stored = 0;
     std::vector<store::MetricPoint> points;
   };
-  void flush_late();
+  void try_flush();
   void drop();
   void warn_of(std::string_view line);
 
@@ -53,7 +54,7 @@ class MetricLog {
   std::size_t taken_ = 0;    ///< Number of all points of the attempt.
   bool has_dropped_ = false, has_warned_ = false;
   Clock::time_point flushed_ = Clock::now();
-  std::optional<async::Timeout> late_;
+  std::optional<async::Timeout> delayed_flush_;
 };
 
 }  // namespace pipeline::engine

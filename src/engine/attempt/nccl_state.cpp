@@ -31,7 +31,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
 /// Reads `Communicator ranks have different AllReduce operation counts` and the lines behind it:
 /// `7 ranks have launched up to operation 6650`, `Rank 3 has launched up to operation 6649 -- ...`,
 /// `Rank 3 has not launched any operations`.
-class Counts {
+class OperationCounts {
  public:
   void read(std::string_view line) {
     constexpr std::string_view before = "ranks have different ", after = " operation counts";
@@ -80,7 +80,7 @@ class Counts {
 
 std::vector<std::string> read_nccl_state(std::string_view text) {
   std::vector<std::string> lines;
-  Counts counts;
+  OperationCounts counts;
   bool is_relevant = false;
   for (const auto line : core::split(text, '\n')) {
     if (line == "Errors" || line == "Warnings") is_relevant = true;

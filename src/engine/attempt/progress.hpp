@@ -1,5 +1,5 @@
 /// @file
-/// Since when a rank of a step with nodes has made no progress.
+/// The time since which a rank of a step with nodes has made no progress.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace pipeline::engine {
 
-/// When each rank has last made progress (core::is_progress()).
+/// The last progress of each rank (core::is_progress()).
 class Progress {
  public:
   /// Compares what the ranks have done until now with the last call. Returns the time since which

@@ -6,8 +6,8 @@
 #include "core/log.hpp"
 #include "core/scope_guard.hpp"
 #include "engine/attempt/progress.hpp"
-#include "orchestrators/nodes.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/rank_lines.hpp"
 
 namespace pipeline::engine {
 namespace {

@@ -35,10 +35,10 @@ class Ranks {
  private:
   async::Task<> watch_progress(StallWatch& silence);
 
-  const orchestrators::Gang* running_ = nullptr;
-  core::CancelSource over_;
-  std::map<unsigned, std::deque<std::string>> tails_;
-  std::optional<unsigned> failed_;
+  const orchestrators::Gang* running_ = nullptr;       ///< Null outside of run().
+  core::CancelSource over_;                            ///< Stopped at the end of the attempt.
+  std::map<unsigned, std::deque<std::string>> tails_;  ///< The last lines of each rank.
+  std::optional<unsigned> failed_;                     ///< The rank that failed first.
 };
 
 }  // namespace pipeline::engine

@@ -28,29 +28,32 @@ constexpr std::size_t min_before_break = 4;
 /// `\r\n`.
 constexpr unsigned max_returns = 2;
 
-std::string hex(std::string_view bytes, bool upper) {
-  const auto* digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
+constexpr const char *lower_digits = "0123456789abcdef", *upper_digits = "0123456789ABCDEF";
+
+std::string hex(std::string_view bytes, const char* digits) {
   std::string text;
   for (const unsigned char byte : bytes) (text += digits[byte >> 4]) += digits[byte & 15];
   return text;
 }
 
 /// Returns the text as curl, browsers and Python's quote() write it in a URL. Letters, digits and
-/// the characters in `plain` stay; others become `%` and their hexadecimal code.
-std::string url_encoded(std::string_view bytes, std::string_view plain, bool upper) {
+/// the characters in `plain` stay; others become `%` and their code in these hexadecimal digits.
+std::string url_encoded(std::string_view bytes, std::string_view plain, const char* digits) {
   std::string text;
   for (const char c : bytes) {
     if (std::isalnum(static_cast<unsigned char>(c)) || plain.find(c) != std::string_view::npos)
       text += c;
     else
-      text += "%" + hex(std::string_view(&c, 1), upper);
+      text += "%" + hex(std::string_view(&c, 1), digits);
   }
   return text;
 }
 
-std::string in_json(const std::string& text, bool ascii) {
+/// Returns the text as JSON without its quotes.
+/// @param only_ascii other characters are escaped
+std::string in_json(const std::string& text, bool only_ascii) {
   const auto quoted =
-      nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+      nlohmann::json(text).dump(-1, ' ', only_ascii, nlohmann::json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);
 }
 
@@ -84,16 +87,14 @@ void add_forms(const std::string& secret, std::vector<SecretForm>& forms) {
   }
   if (secret.size() < min_encoded) return;
   add_base64(secret, forms);
-  forms.push_back({hex(secret, false)});
-  forms.push_back({hex(secret, true)});
-  for (const bool upper : {true, false}) {
-    forms.push_back({url_encoded(secret, "-._~", upper)});
-    forms.push_back({url_encoded(secret, "-._~/", upper)});
-    auto& in_form = forms.emplace_back(SecretForm{url_encoded(secret, "-._~ ", upper)});
+  for (const auto* digits : {lower_digits, upper_digits}) {
+    forms.push_back({hex(secret, digits)});
+    forms.push_back({url_encoded(secret, "-._~", digits)});
+    forms.push_back({url_encoded(secret, "-._~/", digits)});
+    auto& in_form = forms.emplace_back(SecretForm{url_encoded(secret, "-._~ ", digits)});
     std::ranges::replace(in_form.text, ' ', '+');
   }
-  forms.push_back({in_json(secret, false)});
-  forms.push_back({in_json(secret, true)});
+  for (const bool only_ascii : {false, true}) forms.push_back({in_json(secret, only_ascii)});
 }
 
 struct Match {

@@ -30,8 +30,8 @@ class SecretMask {
   std::string feed(std::string_view bytes);
   /// Returns the bytes held back, at the end of the stream.
   std::string finish();
-  /// Does what finish() does, for a stream that was cut off: three bytes or more with which a
-  /// secret begins are hidden, too.
+  /// Ends a stream whose end is missing, as finish() does. Also hides three bytes or more with
+  /// which a secret begins.
   std::string finish_cut();
 
  private:
@@ -45,7 +45,7 @@ class SecretMask {
 
 /// Returns the text with the secrets replaced, as SecretMask does it.
 std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets);
-/// Does the same for a text that somebody has cut at its end, perhaps within a secret.
+/// Does the same for a text whose end is missing, perhaps from within a secret.
 std::string without_cut_secrets(std::string_view text, const std::vector<std::string>& secrets);
 /// Replaces the secrets in all texts of a failure: an orchestrator may quote what services and
 /// their checks have printed.

@@ -51,7 +51,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, StepShel
   const RunContext shell{services, run, events, stop, pool, executor, tasks};
   GpuReserver gpus(shell, slots);
   DataInputs data(services);
-  co_await data.look_up(services.pipeline, options.shared, options.run_id);
+  co_await data.look_up(services.pipeline, options.remote_cache, options.run_id);
   Downloads downloads(services, events, stop);
   const std::vector<const StepSpec*> only{&step};
   co_await data.pins().lock(only, downloads, events, stop);
@@ -59,19 +59,19 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, StepShel
   std::vector<std::string> damaged;
   WorkFolders folders(options.folder);
   const AttemptContext context{shell, stop, checked, damaged, folders, data, downloads};
-  AttemptOptions attempt{options.number, false, "shell"};
+  AttemptOptions attempt{.number = options.number, .joins = false, .log_name = "shell"};
   attempt.shell = std::move(options.request);
   if (options.process) attempt.shell->node = options.process->node;
   attempt.variables = rank_variables(options);
-  StepSpec of_one_node = step;  // The GPUs of one node are reserved, not those of all.
-  if (options.process) of_one_node.nodes = {.count = 0};
+  StepSpec step_of_one_node = step;  // The GPUs of one node are reserved, not those of all.
+  if (options.process) step_of_one_node.nodes = {.count = 0};
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
-    const std::vector<const StepSpec*> asking{&of_one_node};
+    const std::vector<const StepSpec*> asking{&step_of_one_node};
     co_await gpus.check(asking, services.pipeline);
     GpuReservation held;
     const std::set<std::string> none;
-    if (gpus.wants(of_one_node))
-      if (auto reserved = co_await gpus.acquire(of_one_node, 0, stop, none))
+    if (gpus.wants(step_of_one_node))
+      if (auto reserved = co_await gpus.acquire(step_of_one_node, 0, stop, none))
         held = std::move(*reserved);
     keep_own(options, held);
     auto outcome =

@@ -30,7 +30,7 @@ struct StepShell {
   /// variables of this process, as if all nodes were this machine, and the GPUs of its node alone.
   /// `process->addresses` is not used.
   std::optional<orchestrators::NodeProcess> process = {};
-  RemoteCache* shared = nullptr;  ///< The remote cache; must outlive the shell.
+  RemoteCache* remote_cache = nullptr;  ///< Must outlive the shell; null: none.
 };
 
 /// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The

@@ -35,11 +35,11 @@ std::string masked_line(const std::string& line, const std::vector<std::string>&
 
 }  // namespace
 
-async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
-                                           const orchestrators::Attempt& attempt,
-                                           const Ranks& ranks,
-                                           const std::vector<std::string>& secrets,
-                                           const std::function<void(const std::string&)>& tell) {
+async::Task<StallFindings> find_stall_causes(orchestrators::AttemptRunner& runner,
+                                             const orchestrators::Attempt& attempt,
+                                             const Ranks& ranks,
+                                             const std::vector<std::string>& secrets,
+                                             const std::function<void(const std::string&)>& tell) {
   StallFindings found;
   auto& lines = found.lines;
   found.process = {attempt.run_id, attempt.step.name, attempt.number};

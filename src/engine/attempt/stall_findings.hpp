@@ -20,13 +20,14 @@ struct StallFindings {
   bool has_stacks = false;  ///< `lines` has Python stacks.
 };
 
-/// The objects that the parameters refer to must outlive the task.
+/// Asks NCCL, Python and the kernel what the attempt's processes wait for. The objects that the
+/// parameters refer to must outlive the task.
 /// @param ranks used for a step with nodes
 /// @param tell  called with each line once it is known: NCCL and Python may take seconds to answer
-async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
-                                           const orchestrators::Attempt& attempt,
-                                           const Ranks& ranks,
-                                           const std::vector<std::string>& secrets,
-                                           const std::function<void(const std::string&)>& tell);
+async::Task<StallFindings> find_stall_causes(orchestrators::AttemptRunner& runner,
+                                             const orchestrators::Attempt& attempt,
+                                             const Ranks& ranks,
+                                             const std::vector<std::string>& secrets,
+                                             const std::function<void(const std::string&)>& tell);
 
 }  // namespace pipeline::engine

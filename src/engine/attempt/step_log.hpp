@@ -26,7 +26,7 @@ class StepLogWriter final : public orchestrators::LogSink {
   /// Creates `file` and its folder; throws EnvironmentError.
   /// @param on_line receives each whole line
   /// @param on_row  receives the last state of a line that the step rewrites, such as a progress
-  /// bar; called once for each write()
+  /// bar; called at most once for each write()
   StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
                 std::function<void(Stream, std::string)> on_line,
                 std::function<void(std::string)> on_row = {});

@@ -23,8 +23,8 @@ void read_failure(const std::filesystem::path& file, const std::vector<std::stri
 /// before the run has recorded them; if this driver is killed in between, the next driver, which
 /// joins the attempt, finds them here. The record itself lies where no container of the step sees
 /// it: otherwise a step could name any artifact of the store as its output. An empty mark in the
-/// scratch folder, which is emptied when the attempt is restarted, shows that the record is one of
-/// this start.
+/// scratch folder, which is emptied when the attempt is restarted, shows that the record was made
+/// since the last start.
 class TakenOutputs {
  public:
   /// @param folder the attempt's own

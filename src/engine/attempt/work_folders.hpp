@@ -57,7 +57,7 @@ class WorkFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
 
-  bool succeeded = false;
+  bool succeeded = false;  ///< Set by the owner after a success, so that the folder can be reused.
 
  private:
   WorkFolders& folders_;

@@ -96,7 +96,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
   co_return entry;
 }
 
-/// Does what download() does, without its limit and its reports: throws if the cache fails.
+/// Downloads as download() does, but without its limit and its reports: throws if the cache fails.
 async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
                                                                           std::string key,
                                                                           bool only_own,
@@ -113,7 +113,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
                                              &store::OutputRecord::name) != found.outputs.end();
     if (!is_wanted || artifacts_.is_kept(output.record.digest)) continue;
-    if (may_stay && stays(step, output)) continue;
+    if (may_stay && leave_elsewhere(step, output)) continue;
     const auto path = staging_ / (step.name + "." + output.record.name);
     core::make_folders(staging_);
     core::remove_tree(path);
@@ -126,10 +126,11 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   co_return entry;
 }
 
-/// Returns true if the output stays in the remote cache until something needs it, and notes that in
-/// the artifact store. Small outputs do not stay: they are fetched at once.
-bool CacheExchange::stays(const StepSpec& step, const RemoteOutput& output) {
-  constexpr std::uint64_t small_output = 1 << 20;
+/// Leaves the output in the remote store until something needs it, and notes that in the artifact
+/// store. Returns false, and notes nothing, for an output that has to be fetched at once, such as
+/// a small one.
+bool CacheExchange::leave_elsewhere(const StepSpec& step, const RemoteOutput& output) {
+  constexpr std::uint64_t small_output = 1 << 20;  // Bytes.
   const auto& record = output.record;
   auto place = cache_.place(context_.services.routes.capabilities_of(step).takes_elsewhere);
   if (place.empty() || record.bytes <= small_output ||
@@ -148,7 +149,7 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
   const auto turn = ++next_rank_;
   co_await sending_.acquire(turn);
   const async::Permit permit(sending_);
-  std::string reason = cache_takes_ ? "" : first_reason_;
+  std::string reason = cache_accepts_ ? "" : first_reason_;
   try {
     if (reason.empty() && is_stopped()) reason = "the run was stopped";
     if (reason.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
@@ -156,7 +157,7 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
     reason = words_of(error);
   } catch (const core::EnvironmentError& error) {
     reason = is_stopped() ? "the run was stopped" : words_of(error);
-    cache_takes_ = false;
+    cache_accepts_ = false;
   }
   if (reason.empty()) co_return;
   not_shared_.push_back(step);

@@ -48,10 +48,10 @@ class CacheExchange {
  public:
   /// Results of the run `options.run_id`, by an earlier driver on another machine, count as its
   /// own. A stop by the user ends transfers in progress.
-  /// @param context has `options.shared`
+  /// @param context has `options.remote_cache`
   explicit CacheExchange(const RunContext& context)
       : context_(context),
-        cache_(*context.options.shared),
+        cache_(*context.options.remote_cache),
         artifacts_(context.services.artifacts),
         staging_(context.services.store.paths().work_folder(context.options.run_id) / "shared") {}
 
@@ -77,7 +77,7 @@ class CacheExchange {
  private:
   async::Task<std::optional<store::CacheEntry>> try_download(const StepSpec& step, std::string key,
                                                              bool only_own, bool may_stay);
-  bool stays(const StepSpec& step, const RemoteOutput& output);
+  bool leave_elsewhere(const StepSpec& step, const RemoteOutput& output);
   bool is_stopped() const { return context_.user_stop.level() != core::StopLevel::none; }
 
   const RunContext& context_;
@@ -90,8 +90,8 @@ class CacheExchange {
   std::set<std::string> downloaded_;  ///< Keys of downloaded results, which are not sent again.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
   bool lacks_names_ = false;
-  std::string first_reason_;  ///< The error of the first step in not_shared_.
-  bool cache_takes_ = true;   ///< False after an error of sending that concerns all results.
+  std::string first_reason_;   ///< The error of the first step in not_shared_.
+  bool cache_accepts_ = true;  ///< False after an upload failed for a reason that concerns all.
 };
 
 }  // namespace pipeline::engine

@@ -42,8 +42,8 @@ std::string_view placeholder_name(Template::Placeholder placeholder) {
   return "";
 }
 
-/// Returns as text what of a GPU request can change a step's result: the number and model of its
-/// GPUs, but not their identities or other requirements.
+/// Returns the number and model of the requested GPUs as text. Their identities and other
+/// requirements do not change a step's result.
 std::string text_of(const settings::GpuRequest& request) {
   using Selection = settings::GpuRequest::Selection;
   std::string text = request.if_present ? "if present, " : "";

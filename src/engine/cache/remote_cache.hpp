@@ -15,6 +15,7 @@
 
 namespace pipeline::engine {
 
+/// An output of a step, as the remote cache knows it.
 struct RemoteOutput {
   store::OutputRecord record;
   bool is_executable = false;  ///< Only for a file.
@@ -55,7 +56,8 @@ class RemoteCache {
                               core::CancelSource& cancel) = 0;
   /// Reports that content from fetch() differs from its record; publishing it again replaces it.
   virtual void invalidate(const RemoteOutput& output) = 0;
-  /// Sends the outputs that the cache lacks, then the record.
+  /// Sends the outputs that the cache lacks, then the record. Throws DamagedCacheEntry if an output
+  /// is missing or damaged there, and cannot be replaced.
   virtual async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) = 0;
 
   /// Returns the record of an artifact's name, which all machines have in common; without versions

@@ -14,7 +14,7 @@ Results::Results(const RunContext& context)
       options_(context.options),
       forced_(forced_steps(pipeline_, options_.force, options_.from)),
       keys_(context.services) {
-  if (options_.shared) exchange_.emplace(context);
+  if (options_.remote_cache) exchange_.emplace(context);
 }
 
 std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const std::string& key) {
@@ -35,8 +35,8 @@ bool Results::is_too_old(const StepSpec& step, const store::CacheEntry& entry) {
   return made.empty() || wall_now() - made.front().ended > *step.cache_max_age;
 }
 
-bool Results::may_be_remote(const StepSpec& step, bool was_cut_off) const {
-  return exchange_ && (may_be_downloaded(step) || options_.resume) && !was_cut_off;
+bool Results::may_be_remote(const StepSpec& step, bool was_interrupted) const {
+  return exchange_ && (may_be_downloaded(step) || options_.resume) && !was_interrupted;
 }
 
 async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSpec& step,
@@ -59,14 +59,14 @@ async::Task<std::string> Results::download_again(const StepSpec& step, std::stri
   const auto entry = co_await exchange_->download(step, std::move(key), only_own, may_stay);
   const bool are_whole = std::ranges::all_of(
       outputs, [&](const auto& output) { return artifacts_.is_kept(output.digest); });
-  if (entry && are_whole) from = options_.shared->name();
+  if (entry && are_whole) from = options_.remote_cache->name();
   co_return from;
 }
 
 async::Task<> Results::publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,
                                             std::function<void()> cleanup) {
   if (cleanup && !options_.wait_until_persisted) std::exchange(cleanup, {})();
-  if (are_shared(step)) co_await send(std::move(entry));
+  if (shares_result(step)) co_await send(std::move(entry));
   co_await clean_up(std::move(cleanup));
 }
 

@@ -21,21 +21,22 @@ class Results {
   explicit Results(const RunContext& context);
 
   StepKeys& keys() { return keys_; }
-  /// The user's data as this run has read it.
+  /// Returns the user's data as this run has read it.
   DataInputs& data() { return keys_.data(); }
 
   /// Returns this machine's result if the step may reuse it. A resumed run may reuse its own.
   std::optional<store::CacheEntry> find_local(const StepSpec& step, const std::string& key);
-  /// For a plan: find_local() need not look, because the run store has no results at all.
+  /// For a plan: lets find_local() return nothing without a search, because the run store has no
+  /// results at all.
   void expect_none() { has_any_ = false; }
 
   bool has_remote_cache() const { return exchange_.has_value(); }
   /// Throws EnvironmentError unless the remote cache can be used.
   async::Task<> check_remote_cache() { return exchange_->check(); }
   /// Returns true if the remote cache is to be asked for a result of the step.
-  /// @param was_cut_off an attempt began before the run was interrupted: it is continued, rather
-  /// than replaced by another machine's result
-  bool may_be_remote(const StepSpec& step, bool was_cut_off) const;
+  /// @param was_interrupted an attempt began before the run was interrupted: the attempt is
+  /// continued rather than replaced by another machine's result
+  bool may_be_remote(const StepSpec& step, bool was_interrupted) const;
   /// Downloads another machine's result, which then is a result of this machine, too.
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
@@ -47,18 +48,18 @@ class Results {
 
   /// Returns true if the step's result is sent to the remote cache. A driver on another machine
   /// takes the run's own results from there, even if nothing else may be reused.
-  bool are_shared(const StepSpec& step) const {
+  bool shares_result(const StepSpec& step) const {
     return exchange_ && (step.cache || options_.wait_until_persisted);
   }
   /// Returns true for results from before the run's interruption, which may not have been sent.
   bool may_be_unsent(const StepSpec& step, const store::CacheEntry& entry) const {
-    return options_.resume && entry.run == options_.run_id && are_shared(step);
+    return options_.resume && entry.run == options_.run_id && shares_result(step);
   }
   /// Sends the result concurrently with the steps; conclude() reports failures.
   async::Task<> send(store::CacheEntry entry) { return exchange_->publish(std::move(entry)); }
   /// Returns true if the step publishes outputs, under names that machines share.
   bool shares_names(const StepSpec& step) const { return exchange_ && !step.publish.empty(); }
-  /// Publishes outputs under these names, concurrently with the steps.
+  /// Publishes outputs under the names that the step gives them, concurrently with the steps.
   async::Task<> publish_names(const StepSpec& step, std::string run,
                               std::vector<store::OutputRecord> outputs) {
     return exchange_->publish_names(step, std::move(run), std::move(outputs));

@@ -16,7 +16,7 @@ void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& art
   if (std::ranges::none_of(step.outputs, &OutputSpec::metrics)) return;
   if (!store.metrics().list(run, step.name).empty()) return;
   const auto now = wall_now();
-  constexpr unsigned attempt = 1;  // A reused step has no attempt in this run.
+  constexpr unsigned attempt = 1;  // Stands for the attempt that a reused step does not have here.
   MetricLog log(store, run, step.name, attempt);
   for (const auto& output : step.outputs) {
     const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);

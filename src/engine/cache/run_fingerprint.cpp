@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <set>
@@ -13,7 +14,8 @@
 namespace pipeline::engine {
 namespace {
 
-/// Kind of the stored fingerprints, and their first line with the version of the format.
+/// Kind of the stored fingerprints, and their first line with the version of the format. `memo` was
+/// the name of a fingerprint when the format was made.
 constexpr auto fingerprint_kind = "memo";
 constexpr std::string_view fingerprint_header = "pipe memo 2";
 /// A file that was read sooner than this after its last change could change again within the same

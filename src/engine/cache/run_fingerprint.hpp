@@ -57,8 +57,9 @@ class RunFingerprint {
   bool is_invalid_ = false;
 };
 
-/// Adds the files of the spec and of the steps in their state at the beginning of a run, so that
-/// the next run notices a file that changes during this one.
+/// Adds the files of the spec, and the code, data and variables of the steps, in their state at the
+/// beginning of a run, so that the next run notices what changes during this one. Invalidates the
+/// fingerprint for steps that each run has to check.
 /// @param sources files that the spec was made from, besides the steps' code
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,

@@ -33,7 +33,8 @@ class StepKeys {
   /// Returns all parts except the inputs.
   std::vector<store::KeyPart> own_parts(const StepSpec& step,
                                         const orchestrators::Environment& environment);
-  /// Returns the step's key. @param environment its `id` must be known
+  /// Returns the step's key.
+  /// @param environment its `id` must be known
   StepKey key(const StepSpec& step, const orchestrators::Environment& environment,
               const OutputsOf& outputs);
   /// Returns the key of the code that ran, which may have changed since the step's key was made.
@@ -43,8 +44,8 @@ class StepKeys {
                     const std::vector<store::TreeFile>& files);
   /// Reads the step's code now, so that later calls of key() need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
-  /// Returns the earlier success with this key if its artifacts are at hand. The caller decides
-  /// whether the step may reuse it.
+  /// Returns the earlier success with this key if its artifacts are at hand, and removes its cache
+  /// entry if they are gone. The caller decides whether the step may reuse the success.
   /// @param needs_all a temporary output that was removed counts as missing
   std::optional<store::CacheEntry> success_of(const StepSpec& step, const std::string& key,
                                               bool needs_all = false);

@@ -60,12 +60,12 @@ std::map<std::string_view, std::string_view> files_in(std::string_view text) {
 
 }  // namespace
 
-/// A download that steps wait for.
-struct Downloads::Wanted {
+/// The content that a download has to have.
+struct Downloads::WantedContent {
   DataSpec data;
   std::string sha256;  ///< Hex; empty: any content is accepted.
   std::optional<std::uint64_t> size;
-  fetch::ContentState state;  ///< State of new content.
+  fetch::ContentState state;  ///< State of new content, at its source.
   std::string version;        ///< Version of the object to read.
   core::CancelSource& stop;   ///< Ends the download.
   bool is_of_lock = false;    ///< The digest comes from the lock file, not from the pipeline.
@@ -130,12 +130,12 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData p
                                            core::CancelSource& stop) {
   const auto digest = core::Digest::from_hex(pin.sha256);
   if (artifacts_.looks_whole(digest)) co_return digest;
-  Wanted wanted{.data = std::move(data),
-                .sha256 = pin.sha256,
-                .size = std::nullopt,
-                .state = {},
-                .version = pin.version,
-                .stop = stop};
+  WantedContent wanted{.data = std::move(data),
+                       .sha256 = pin.sha256,
+                       .size = std::nullopt,
+                       .state = {},
+                       .version = pin.version,
+                       .stop = stop};
   wanted.is_of_lock = is_locked_data(wanted.data);
   if (wanted.is_of_lock) wanted.size = pin.size;
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
@@ -143,19 +143,19 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData p
 }
 
 async::Task<core::Digest> Downloads::fetch_new(DataSpec data, fetch::ContentState state) {
-  Wanted wanted{.data = std::move(data),
-                .sha256 = {},
-                .size = state.size,
-                .state = state,
-                .version = state.version,
-                .stop = stop_,
-                .is_of_lock = true};
+  WantedContent wanted{.data = std::move(data),
+                       .sha256 = {},
+                       .size = state.size,
+                       .state = state,
+                       .version = state.version,
+                       .stop = stop_,
+                       .is_of_lock = true};
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
   co_return co_await share_download(wanted);
 }
 
 /// Downloads the content once for all steps that need it at the same time.
-async::Task<core::Digest> Downloads::share_download(const Wanted& wanted) {
+async::Task<core::Digest> Downloads::share_download(const WantedContent& wanted) {
   const auto executor = co_await asio::this_coro::executor;
   const auto name = wanted.name();
   co_return co_await flights(executor).get(
@@ -231,12 +231,13 @@ async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
 }
 
 /// Downloads the content into the store, while a lock keeps other processes from doing the same.
-async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
+async::Task<core::Digest> Downloads::download(const WantedContent& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
-  fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
+  const bool is_verified = true;  // The file stays empty.
+  fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), is_verified);
   while (!lock.try_lock()) {  // Another run is fetching the content.
-    co_await async::sleep(look_again, &wanted.stop);
+    co_await async::sleep(poll_interval, &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
   if (!wanted.sha256.empty())
@@ -262,7 +263,7 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   co_return digest;
 }
 
-async::Task<> Downloads::receive_file(const Wanted& wanted, const fetch::DataAddress& from,
+async::Task<> Downloads::receive_file(const WantedContent& wanted, const fetch::DataAddress& from,
                                       const fs::path& path) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   const fetch::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
@@ -274,7 +275,7 @@ async::Task<> Downloads::receive_file(const Wanted& wanted, const fetch::DataAdd
 }
 
 /// Fetches the missing files of a folder. A file under its final name is complete.
-async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
+async::Task<> Downloads::receive_folder(const WantedContent& wanted, const fetch::DataAddress& from,
                                         const fs::path& folder) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   auto state = wanted.state;
@@ -291,10 +292,11 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     core::make_folders(target.parent_path());
     auto address = from;
     address.key += object.key;
-    const fetch::Expected expected{object.size, false, {.etag = object.etag}};
+    const bool is_verified = false;  // A list has no digests of its files.
+    const fetch::Expected expected{object.size, is_verified, {.etag = object.etag}};
     const auto id = core::Hasher().field(object.key).field(object.etag).finish().hex();
     const fs::path path(folder.string() + "." + id.substr(0, 16));
-    fetch::PartFile part(path, false);
+    fetch::PartFile part(path, is_verified);
     part.load();
     fetch::DataTransfer transfer(sources, address, expected, part, wanted.stop);
     co_await transfer.run();
@@ -306,7 +308,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
 }
 
 /// Returns the error for content that is not the wanted one. @param found what was found instead
-core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
+core::EnvironmentError Downloads::wrong_content(const WantedContent& wanted,
                                                 const std::string& found) const {
   if (wanted.is_of_lock)
     return core::EnvironmentError(
@@ -321,7 +323,7 @@ core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
 
 /// Moves the content into the store. Removes it and throws EnvironmentError if its digest is not
 /// the wanted one.
-async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& path) {
+async::Task<core::Digest> Downloads::keep(const WantedContent& wanted, const fs::path& path) {
   if (!pool_) pool_ = std::make_unique<asio::thread_pool>(1);
   std::string other;
   const auto check = [&](const store::StoredArtifact& found) {

@@ -38,8 +38,8 @@ class Downloads {
   /// Fetches the content that the address has now. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, fetch::ContentState state);
-  /// Returns the means for a step's executor to fetch the content by itself; nothing for an address
-  /// that only this machine reaches. The value must not outlive this object.
+  /// Returns the means for a step's orchestrator to fetch the content by itself; nothing for an
+  /// address that only this machine reaches. The value must not outlive this object.
   std::optional<orchestrators::RemoteContent> remote(const DataSpec& data,
                                                      const lockfile::LockedData& pin);
   /// Returns the size of a file that was fetched.
@@ -62,18 +62,18 @@ class Downloads {
                             RemoteCache* cache, asio::thread_pool& pool);
 
  private:
-  struct Wanted;
+  struct WantedContent;
   async::Task<std::vector<orchestrators::RemoteFile>> files(fetch::DataAddress address);
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   fetch::Sources& sources(const asio::any_io_executor& executor);
-  async::Task<core::Digest> share_download(const Wanted& wanted);
-  async::Task<core::Digest> download(const Wanted& wanted);
-  async::Task<> receive_file(const Wanted& wanted, const fetch::DataAddress& from,
+  async::Task<core::Digest> share_download(const WantedContent& wanted);
+  async::Task<core::Digest> download(const WantedContent& wanted);
+  async::Task<> receive_file(const WantedContent& wanted, const fetch::DataAddress& from,
                              const std::filesystem::path& path);
-  async::Task<> receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
+  async::Task<> receive_folder(const WantedContent& wanted, const fetch::DataAddress& from,
                                const std::filesystem::path& folder);
-  async::Task<core::Digest> keep(const Wanted& wanted, const std::filesystem::path& path);
-  core::EnvironmentError wrong_content(const Wanted& wanted, const std::string& found) const;
+  async::Task<core::Digest> keep(const WantedContent& wanted, const std::filesystem::path& path);
+  core::EnvironmentError wrong_content(const WantedContent& wanted, const std::string& found) const;
   core::EnvironmentError stopped(const DataSpec& data) const;
 
   store::ArtifactStore& artifacts_;
@@ -82,7 +82,7 @@ class Downloads {
   const settings::RemoteStoreSettings remote_store_;
   EventSink& events_;
   core::CancelSource& stop_;
-  // Created by the first download.
+  // Created at the first use, because most runs download nothing.
   std::unique_ptr<fetch::Sources> sources_;
   std::unique_ptr<async::SingleFlight<core::Digest>> flights_;
   std::unique_ptr<asio::thread_pool> pool_;

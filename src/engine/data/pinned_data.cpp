@@ -134,8 +134,8 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   if (error) std::rethrow_exception(error);
 }
 
-async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
-                              core::CancelSource& stop) {
+async::Task<> PinnedData::find_changes(const std::vector<const StepSpec*>& steps,
+                                       Downloads& downloads, core::CancelSource& stop) {
   if (!lock_ || lock_->options().frozen) co_return;
   auto wanted = inputs_of(steps);
   std::erase_if(wanted, [&](const LockedInput& each) {

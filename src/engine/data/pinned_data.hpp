@@ -40,9 +40,9 @@ class PinnedData {
                      EventSink& events, core::CancelSource& stop);
   /// Asks the servers for changes since the data was locked, many at a time. Skips data whose
   /// digest or version is in the pipeline, and all data if the lock file is frozen.
-  async::Task<> ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
-                    core::CancelSource& stop);
-  /// Returns the findings of ask() about an input, for the user.
+  async::Task<> find_changes(const std::vector<const StepSpec*>& steps, Downloads& downloads,
+                             core::CancelSource& stop);
+  /// Returns the findings of find_changes() about an input, for the user.
   std::vector<std::string> changes_at_source(const InputSpec& input) const;
 
  private:
@@ -54,7 +54,7 @@ class PinnedData {
 
   const PipelineSpec& pipeline_;
   lockfile::LockFile* lock_;
-  std::map<std::string, std::vector<std::string>> findings_;  ///< Of ask(), keyed by address.
+  std::map<std::string, std::vector<std::string>> findings_;  ///< Keyed by address.
 };
 
 }  // namespace pipeline::engine

@@ -65,8 +65,8 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
 
 /// If there are several machines, demands that the GPUs of each node are those of one machine.
 /// Returns the shortage if the machines do not have so many.
-std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& step,
-                                                             gpu::Demand& demand) const {
+std::optional<gpu::Shortage> GpuReserver::require_whole_nodes(const StepSpec& step,
+                                                              gpu::Demand& demand) const {
   std::map<unsigned, unsigned> by_machine;
   for (const auto& unit : units_)
     by_machine[unit.machine] +=
@@ -78,9 +78,8 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   std::string counts;
   for (const auto& [machine, count] : by_machine) {
     nodes += count / demand.each;
-    const auto& of_machine = *std::ranges::find(units_, machine, &gpu::Unit::machine);
-    counts +=
-        (counts.empty() ? "" : ", ") + of_machine.machine_name + " has " + std::to_string(count);
+    const auto& unit = *std::ranges::find(units_, machine, &gpu::Unit::machine);
+    counts += (counts.empty() ? "" : ", ") + unit.machine_name + " has " + std::to_string(count);
   }
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
@@ -100,7 +99,7 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   const auto* step = request.first;
   auto result = gpu::demand_of(request.second, inventory);
   if (auto* demand = std::get_if<gpu::Demand>(&result)) {
-    auto lack = let_nodes_be_whole(*step, *demand);
+    auto lack = require_whole_nodes(*step, *demand);
     if (!lack) {
       processes_matter_ |= demand->idle;
       demands_.emplace(step->name, std::move(*demand));

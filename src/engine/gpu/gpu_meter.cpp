@@ -12,7 +12,8 @@ namespace {
 
 /// A sample of one GPU takes the driver about ten microseconds.
 constexpr std::chrono::milliseconds min_gpu_pause{100}, max_gpu_pause{5000};
-constexpr int gpu_pause_share = 100;  // A pause is one hundredth of the time sampled so far.
+/// A pause is the time since the start divided by this.
+constexpr int gpu_pause_divisor = 100;
 /// The driver's load is that of its last sample period, of 1 s at most (nvmlUtilization_t): before
 /// that, it may be the load of a step that had the GPU earlier.
 constexpr std::chrono::seconds max_sample_period{1};
@@ -37,7 +38,7 @@ async::Task<> GpuMeter::sample() {
   while (!is_over_) {
     co_await async::on_pool(pool_, take);
     if (is_over_) co_return;
-    timer_.expires_after(std::clamp<Clock::duration>((Clock::now() - start) / gpu_pause_share,
+    timer_.expires_after(std::clamp<Clock::duration>((Clock::now() - start) / gpu_pause_divisor,
                                                      min_gpu_pause, max_gpu_pause));
     boost::system::error_code stopped;
     co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, stopped));

@@ -64,7 +64,7 @@ class GpuReserver {
   std::vector<Request> requests_of(const std::vector<const StepSpec*>& steps,
                                    const PipelineSpec& pipeline) const;
   async::Task<std::optional<gpu::Inventory>> inventory_for(const StepSpec& step);
-  std::optional<gpu::Shortage> let_nodes_be_whole(const StepSpec& step, gpu::Demand& demand) const;
+  std::optional<gpu::Shortage> require_whole_nodes(const StepSpec& step, gpu::Demand& demand) const;
   void add_demand(const Request& request, const gpu::Inventory& inventory,
                   std::vector<core::Diagnostic>& wrong);
   void check_together(const std::vector<const StepSpec*>& steps, const std::string& owner,

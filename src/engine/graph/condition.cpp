@@ -75,24 +75,25 @@ class Values {
 
 std::string lost_need(const StepSpec& step, const Predecessors& before) {
   std::string reason;
-  const auto look = [&](const std::string& name, bool needs_output) {
+  enum class Need { output, end };
+  const auto look = [&](const std::string& name, Need need) {
     if (!reason.empty()) return;
     const auto outcome = before.outcome_of(name);
     if (outcome == Outcome::skipped)
       reason = "needs '" + name + "', which was skipped";
-    else if (outcome == Outcome::failed || (outcome == Outcome::tolerated && needs_output))
+    else if (outcome == Outcome::failed || (outcome == Outcome::tolerated && need == Need::output))
       reason = "needs '" + name + "', which failed";
   };
   for (const auto& input : step.inputs)
     for (const auto& source : input.sources)
-      if (!input.at_least) look(source.step, true);
+      if (!input.at_least) look(source.step, Need::output);
   if (step.when)
-    for (const auto& [name, value] : step.when->outputs) look(value.source.step, true);
+    for (const auto& [name, value] : step.when->outputs) look(value.source.step, Need::output);
   if (step.matrix)
     for (const auto& axis : step.matrix->axes)
-      if (axis.items) look(axis.items->source.step, true);
+      if (axis.items) look(axis.items->source.step, Need::output);
   if (step.run_on == RunOn::success)
-    for (const auto& name : step.after) look(name, false);
+    for (const auto& name : step.after) look(name, Need::end);
   return reason;
 }
 

@@ -31,13 +31,15 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// How a step has ended. unknown: it has not ended. tolerated: it failed and has `allow_failure`.
+/// The end of a step. unknown: the step has not ended. tolerated: it failed and has
+/// `allow_failure`.
 enum class Outcome { unknown, made, failed, skipped, tolerated };
 
 /// The steps before a step.
 struct Predecessors {
   std::function<Outcome(const std::string& step)> outcome_of;
-  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known.
+  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known, else
+  /// `made`.
   Outcome all;
   FindOutput find_output;
 };

@@ -78,7 +78,8 @@ std::string with_quoted_integers(std::string_view text) {
   return quoted;
 }
 
-/// Returns the JSON that an output contains. @param name the output's name for messages
+/// Returns the JSON that an output contains.
+/// @param name the output's name for messages
 nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
                          store::ArtifactStore& artifacts, std::uint64_t max_bytes,
                          LargeIntegers large_integers) {

@@ -13,7 +13,7 @@
 
 namespace pipeline::engine {
 
-/// How whole numbers of more than 64 bits are read.
+/// The reading of whole numbers of more than 64 bits.
 enum class LargeIntegers {
   as_numbers,  ///< As the nearest floating-point numbers.
   as_texts,    ///< As texts with all of their digits.

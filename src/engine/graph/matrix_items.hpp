@@ -14,7 +14,7 @@
 
 namespace pipeline::engine {
 
-/// One value of an axis.
+/// A value of an axis.
 struct MatrixItem {
   nlohmann::json value;
   /// Set if the item is an entry of a folder: the entry's path.

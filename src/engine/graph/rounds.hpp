@@ -16,11 +16,12 @@ namespace pipeline::engine {
 /// The steps of a pipeline that run in rounds together.
 class Rounds {
  public:
-  /// @param steps all of them, as the pipeline has them; not empty
+  /// @param steps all steps of one loop, as the pipeline has them; not empty
   explicit Rounds(std::vector<const StepSpec*> steps);
 
   /// The number of steps in a round. The steps are ordered: each comes after those that it needs.
   std::size_t size() const { return steps_.size(); }
+  /// Returns size() for a step outside of the loop.
   std::size_t position_of(const std::string& step) const;
   /// The head of the loop: the step that has `until` and `max`.
   const StepSpec& head() const { return *steps_[head_]; }
@@ -29,8 +30,8 @@ class Rounds {
   /// @param steps in their positions, with their current sources
   std::vector<StepSpec> steps_of(unsigned round, const std::vector<const StepSpec*>& steps) const;
   std::vector<StepSpec> steps_of(unsigned round) const { return steps_of(round, steps_); }
-  /// Returns the value true if the round, which has ended, is the last one. The `reason` tells why
-  /// `until` is not true; the `error` is set if `until` cannot be evaluated.
+  /// Decides whether the round, which has ended, is the last one. The `reason` says why `until` is
+  /// not true; the `error` is set if `until` cannot be evaluated.
   ConditionValue is_last(unsigned round, const FindOutput& find_output,
                          store::ArtifactStore& artifacts) const;
 

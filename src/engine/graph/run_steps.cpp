@@ -24,8 +24,8 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   note_repeats();
 }
 
-/// Remembers which of the steps will be replaced by instances: not a repeated step, but the steps
-/// of its rounds.
+/// Remembers which of the steps will be replaced by instances. Of a step that has a matrix and is
+/// repeated, these are the steps of its rounds.
 void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {
@@ -76,7 +76,7 @@ std::vector<model::StepIndex> RunSteps::needs(model::StepIndex i) const {
   return needs;
 }
 
-std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
+std::vector<const StepSpec*> RunSteps::with_status(StepStatus status) const {
   std::vector<const StepSpec*> found;
   for (model::StepIndex i = 0; i < size(); ++i)
     if (states_[i].status == status && !states_[i].instances) found.push_back(&spec(i));
@@ -183,26 +183,26 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::S
                                                       store::ArtifactStore& artifacts) {
   std::vector<const StepSpec*> specs;
   for (const auto i : steps) specs.push_back(&spec(i));
-  const Growth growth(
+  const MatrixExpansion expansion(
       specs, [this](const SourceSpec& source) { return find_output(source); }, artifacts);
   std::vector<std::vector<StepSpec>> made;
-  for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+  for (const auto* each : specs) made.push_back(expansion.instances_of(*each));
   std::vector<InstanceNeeds> needs;
   for (std::size_t k = 0; k < steps.size(); ++k)
-    needs.push_back(add(steps[k], std::move(made[k]), growth));
+    needs.push_back(add(steps[k], std::move(made[k]), expansion));
   return needs;
 }
 
 /// Adds the instances of one step, and returns their dependencies.
 RunSteps::InstanceNeeds RunSteps::add(model::StepIndex base, std::vector<StepSpec> instances,
-                                      const Growth& growth) {
+                                      const MatrixExpansion& expansion) {
   const auto first = static_cast<model::StepIndex>(size());
   states_[base].instances = {first, static_cast<model::StepIndex>(instances.size())};
   states_[base].status = StepStatus::running;
   append(std::move(instances));
   for (const auto reader : readers_.at(base)) {
     made_.push_back(spec(reader));
-    growth.replace_sources(made_.back());
+    expansion.replace_sources(made_.back());
     specs_[reader] = &made_.back();
   }
   return connect(first);

@@ -13,7 +13,7 @@
 
 #include "engine/graph/condition.hpp"
 #include "engine/graph/gather.hpp"
-#include "engine/graph/growth.hpp"
+#include "engine/graph/matrix_expansion.hpp"
 #include "engine/graph/rounds.hpp"
 #include "engine/graph/step_names.hpp"
 #include "engine/types.hpp"
@@ -21,6 +21,7 @@
 
 namespace pipeline::engine {
 
+/// The progress of a step.
 struct StepState {
   std::vector<store::OutputRecord> outputs;  ///< Filled once the step has succeeded or is reused.
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
@@ -60,7 +61,8 @@ class RunSteps {
   /// Returns the step that made the outputs of `name`; for a repeated step, that of the last round.
   model::StepIndex producer(const std::string& name) const;
 
-  std::vector<const StepSpec*> with(StepStatus status) const;
+  /// Returns the steps with this status, without those that were replaced by instances.
+  std::vector<const StepSpec*> with_status(StepStatus status) const;
   /// Returns for each step from `first` on whether it waits for the end, not the success, of
   /// earlier steps: it runs on their failure, or may do without some of them.
   std::vector<bool> wait_for_ends(model::StepIndex first = 0) const;
@@ -73,8 +75,9 @@ class RunSteps {
   /// Returns true if one of the steps before this one has failed or was skipped, or may be skipped.
   bool has_lost_need(model::StepIndex i) const;
 
-  /// Returns the pending steps that share a dynamic matrix, which has values of another step, once
-  /// all of its values are made. Each such matrix is returned once; empty if there is none.
+  /// Returns the pending steps that share a dynamic matrix, that is, one with values of another
+  /// step, once all of these values are made. Returns each such matrix once; empty if there is
+  /// none.
   std::vector<model::StepIndex> take_dynamic_matrix();
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
@@ -123,7 +126,8 @@ class RunSteps {
   const store::OutputRecord* find_output(const SourceSpec& source) const;
   FindOutput find_local(store::ArtifactStore& artifacts) const;
   void note_reads(model::StepIndex i);
-  InstanceNeeds add(model::StepIndex base, std::vector<StepSpec> instances, const Growth& growth);
+  InstanceNeeds add(model::StepIndex base, std::vector<StepSpec> instances,
+                    const MatrixExpansion& expansion);
 
   const PipelineSpec& pipeline_;
   std::vector<std::size_t> selected_;  ///< Indices in the pipeline's steps.

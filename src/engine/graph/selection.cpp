@@ -113,7 +113,8 @@ std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
   std::vector<std::size_t> open;
   for (const auto& name : from)
     std::ranges::copy(steps_called(pipeline, name), std::back_inserter(open));
-  // Without a step to begin at, the graph is empty: that of a large pipeline takes a while.
+  // The graph stays empty if `from` names no step, because making that of a large pipeline takes
+  // a while.
   const model::Graph graph(open.empty() ? std::vector<std::vector<model::StepIndex>>()
                                         : needs_of(pipeline, select_steps(pipeline, {})));
   while (!open.empty()) {

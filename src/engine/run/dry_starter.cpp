@@ -2,7 +2,7 @@
 
 namespace pipeline::engine {
 
-void DryStarter::note(model::StepIndex i, Decision decision) {
+void DryStarter::end_step(model::StepIndex i, Decision decision) {
   auto& state = steps_[i];
   state.may_be_skipped = !decision.condition.empty() || !decision.error.empty();
   if (decision.action == Decision::Action::skip) state.status = StepStatus::skipped;

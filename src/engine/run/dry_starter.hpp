@@ -20,7 +20,7 @@ class DryStarter : public StepStarter {
 
  protected:
   /// Records the decision, and ends the step, so that its dependents get their turn.
-  void note(model::StepIndex i, Decision decision);
+  void end_step(model::StepIndex i, Decision decision);
 
   RunSteps& steps_;
   model::Scheduler& scheduler_;

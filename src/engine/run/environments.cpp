@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/joined.hpp"
-#include "engine/run/refusal.hpp"
+#include "engine/run/step_environment.hpp"
 
 namespace pipeline::engine {
 
@@ -23,7 +23,7 @@ async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
   try {
     auto& orchestrator = context_.services.routes.of(step);
     auto environment = co_await orchestrator.prepare(step, context_.events, stop);
-    if (context_.options.shared)
+    if (context_.options.remote_cache)
       environment = co_await shared_environment(orchestrator, step, std::move(environment));
     keep(i, std::move(environment));
   } catch (...) {

@@ -16,7 +16,7 @@ async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& ste
       co_return std::make_shared<const core::ScopeGuard<decltype(release)>>(release);
     }
     if (!has_waited) context_.events.emit(event::StepWaits{step.name, owner_of(key)});
-    co_await async::sleep(look_again, &stop);
+    co_await async::sleep(poll_interval, &stop);
   }
   co_return nullptr;
 }

@@ -1,6 +1,6 @@
 /// @file
-/// Steps of several runs, or of one, with the same key: one of them runs, and the others wait for
-/// its result.
+/// Steps with the same key, of one run or of several: one of them runs, and the others wait for its
+/// result.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "engine/cache/cache_key.hpp"
-#include "engine/run/refusal.hpp"
+#include "engine/run/step_environment.hpp"
 
 namespace pipeline::engine {
 
@@ -46,8 +46,8 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   empty_queues();
 }
 
-/// Returns the next ready step: one that has no queue, else the most urgent one whose queue has
-/// room; nothing if there is none.
+/// Returns the next ready step: one that has no queue, else the most urgent step of the first queue
+/// that has room; nothing if there is none.
 std::optional<model::StepIndex> GraphWalk::next(StepStarter& starter) {
   while (const auto i = scheduler_.take()) {
     const bool is_replaced = steps_[*i].instances || steps_.spec(*i).repeat;

@@ -25,7 +25,8 @@ namespace pipeline::engine {
 struct Decision {
   /// unknown: outputs that the step takes, or the values of its matrix, do not exist yet, and
   /// nothing makes them, because this is a plan.
-  enum class Action { run, reuse, skip, unknown } action = Action::run;
+  enum class Action { run, reuse, skip, unknown };
+  Action action = Action::run;
   std::string reason;     ///< The reason of `skip`.
   std::string error;      ///< The error of a condition that cannot be evaluated; the step fails.
   std::string condition;  ///< In a plan: the condition that may still skip the step.
@@ -43,10 +44,11 @@ class StepStarter {
   virtual ~StepStarter() = default;
   /// Returns false once no further step is to be decided.
   virtual bool may_start() const = 0;
-  /// Returns true if the step is left out whatever its conditions say, and records that.
+  /// Returns true if the step is left out regardless of its conditions, and records that.
   virtual bool excludes(model::StepIndex /*i*/) { return false; }
   /// Returns the number of the queue in which a ready step waits while has_room() is false; nothing
-  /// if the step is decided at once. A step in a queue is a number: a hundred thousand cost little.
+  /// if the step is decided at once. A step in a queue is an index, so that a hundred thousand
+  /// steps cost little.
   virtual std::optional<std::size_t> queue_of(model::StepIndex /*i*/) { return std::nullopt; }
   /// Returns true if a further step of the queue may be taken.
   virtual bool has_room(std::size_t /*queue*/) const { return true; }
@@ -103,8 +105,8 @@ class GraphWalk {
       std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
                           std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
   std::map<std::size_t, Queue> queues_;
-  std::optional<std::vector<std::string>>
-      secrets_;  ///< Secrets of all steps; read for the first message.
+  /// Secrets of all steps; read when the first message is made.
+  std::optional<std::vector<std::string>> secrets_;
 };
 
 }  // namespace pipeline::engine

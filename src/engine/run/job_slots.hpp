@@ -29,7 +29,8 @@ unsigned max_open_files(const PipelineSpec& pipeline, orchestrators::Routes& rou
 unsigned max_attempts(unsigned open_files);
 
 /// Returns no more slots than max_attempts().
-/// @param jobs the limit that the user set for this machine; 0: core::usable_processors()
+/// @param jobs the limit that the user set; 0: core::usable_processors() on this machine, 100 on
+/// clusters
 JobSlots slots_for(unsigned jobs, unsigned open_files);
 
 }  // namespace pipeline::engine

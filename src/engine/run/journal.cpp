@@ -9,7 +9,7 @@
 #include "engine/attempt/step_log.hpp"
 #include "engine/cache/publishing.hpp"
 #include "engine/cache/reused_metrics.hpp"
-#include "engine/run/declared.hpp"
+#include "engine/run/declarations.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -48,7 +48,7 @@ Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, 
     : store_(store),
       artifacts_(artifacts),
       events_(events),
-      publishes_here_(!options.shared),
+      publishes_here_(!options.remote_cache),
       is_resumed_(options.resume),
       headline_(pipeline.headline) {
   record_.id = options.run_id;
@@ -147,7 +147,7 @@ void Journal::run_began(const std::string& orchestrator, const std::vector<const
   record_.steps = steps.size();
   store_.transaction([&] {
     store_.runs().add(record_);
-    store_.key_values().put(store::declared_kind, record_.id, declared(steps, headline_));
+    store_.key_values().put(store::declared_kind, record_.id, declarations_of(steps, headline_));
     if (!versions.empty()) store_.key_values().put(store::versions_kind, record_.id, versions);
     for (const auto* step : steps) store_.runs().put_step(record_of(*step, StepStatus::pending));
   });
@@ -332,34 +332,33 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
   ++(is_cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
   events_.emit(event::StepFinished{
       step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
-  this->lost(step, record.status, lost);
+  dependents_lost(step, record.status, lost);
 }
 
-void Journal::lost(const StepSpec& step, StepStatus status,
-                   const std::vector<const StepSpec*>& lost) {
+void Journal::dependents_lost(const StepSpec& step, StepStatus status,
+                              const std::vector<const StepSpec*>& lost) {
   const auto needs = "needs '" + step.name + "', which ";
   if (status == StepStatus::cancelled)
     left_out(lost, needs + "was cancelled", StepStatus::cancelled);
   else if (status == StepStatus::skipped)
-    put_left_out(lost, needs + "was skipped", StepStatus::skipped, false);
+    put_left_out(lost, needs + "was skipped", StepStatus::skipped, LeftOutBy::condition);
   else
     left_out(lost, needs + "failed", StepStatus::skipped);
 }
 
 void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                        StepStatus status) {
-  put_left_out(steps, reason, status, true);
+  put_left_out(steps, reason, status, LeftOutBy::failure);
 }
 
 void Journal::skipped(const StepSpec& step, const std::string& reason,
                       const std::vector<const StepSpec*>& lost) {
-  put_left_out({&step}, reason, StepStatus::skipped, false);
-  this->lost(step, StepStatus::skipped, lost);
+  put_left_out({&step}, reason, StepStatus::skipped, LeftOutBy::condition);
+  dependents_lost(step, StepStatus::skipped, lost);
 }
 
-/// @param is_failure the steps are left out because of a failure or a stop, not a condition
 void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
-                           StepStatus status, bool is_failure) {
+                           StepStatus status, LeftOutBy cause) {
   if (steps.empty()) return;
   commit([&] {
     for (const auto* step : steps) {
@@ -371,7 +370,7 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
   for (const auto* step : steps) {
     ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
     std::optional<Failure> failure;
-    if (is_failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
+    if (cause == LeftOutBy::failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
     events_.emit(event::StepFinished{step->name, status, 0, {}, std::move(failure), {}, reason});
   }
 }
@@ -409,12 +408,12 @@ std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, Event
                                                    Clock::time_point began) {
   store::RunRecord record;
   std::vector<store::StepRecord> steps;
-  bool is_there = false;
+  bool has_original = false;
   store.transaction([&] {
-    const auto model = store.runs().find(earlier.run);
-    is_there = model && model->id == earlier.run;
-    if (!is_there) return;
-    record = *model;
+    const auto original = store.runs().find(earlier.run);
+    has_original = original && original->id == earlier.run;
+    if (!has_original) return;
+    record = *original;
     record.id = options.run_id;
     record.tags = earlier.tags;  // Tags by `pipe tag`, and the note, stay with the earlier run.
     record.note.clear();
@@ -433,7 +432,7 @@ std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, Event
     // Read here, so that a failure leaves no record: the caller then starts a run of this name.
     if (options.reports_reused_steps) steps = store.runs().steps(record.id);
   });
-  if (!is_there) return std::nullopt;
+  if (!has_original) return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, earlier.steps});
   for (const auto& step : steps) {
     const auto status =

@@ -21,6 +21,7 @@ struct UnchangedRun {
   std::vector<std::string> tags;  ///< The pipeline's tags.
 };
 
+/// An attempt that begins.
 struct AttemptStart {
   unsigned number;  ///< From 1.
   const std::string& environment;
@@ -28,7 +29,7 @@ struct AttemptStart {
   const std::vector<orchestrators::AssignedGpu>& gpus;
 };
 
-/// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
+/// All functions throw EnvironmentError if the store cannot be written; nothing is published then.
 /// reused() and succeeded() only collect: the next write of any kind commits what they have
 /// collected together with its own.
 class Journal {
@@ -36,6 +37,7 @@ class Journal {
   Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
+  /// Records the run.
   /// @param versions see DataInputs::current_versions()
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps,
                  const std::string& versions);
@@ -50,7 +52,7 @@ class Journal {
   std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
                                               const std::vector<const StepSpec*>& instances,
                                               std::optional<unsigned> round = std::nullopt);
-  /// @return the record to pass to attempt_ended()
+  /// Records that an attempt begins. @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key,
                                      const AttemptStart& start);
   /// Persists a failed attempt. A successful one is persisted together with its step by
@@ -75,8 +77,9 @@ class Journal {
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
   /// Records the steps that can no longer run because this one failed, was cancelled or skipped.
-  void lost(const StepSpec& step, StepStatus status, const std::vector<const StepSpec*>& lost);
-  /// Records steps that were skipped by their conditions, and those that depend on them.
+  void dependents_lost(const StepSpec& step, StepStatus status,
+                       const std::vector<const StepSpec*>& lost);
+  /// Records a step that its conditions skip, and those that depend on it.
   void skipped(const StepSpec& step, const std::string& reason,
                const std::vector<const StepSpec*>& lost);
   /// Records steps that were never started because of a failure. @param status skipped or cancelled
@@ -84,6 +87,7 @@ class Journal {
                 StepStatus status);
   /// Notes that outputs could not be copied to where the user wants them: the run fails.
   void lacks_copies() { summary_.lacks_copies = true; }
+  /// @param interrupted the user has stopped the run
   RunSummary run_ended(bool interrupted);
 
   /// Records a whole run that reuses every step of an earlier one, and publishes its events, those
@@ -113,8 +117,10 @@ class Journal {
   void put(const Success& success);
   void announce(const Reuse& reuse);
   void announce(const Success& success);
+  /// Why steps are left out: a failure or a stop, or a condition.
+  enum class LeftOutBy { failure, condition };
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
-                    StepStatus status, bool is_failure);
+                    StepStatus status, LeftOutBy cause);
   /// Publishes outputs in the state folder under the names that the step gives them, unless names
   /// are kept in the remote cache.
   void publish(const StepSpec& step, const std::string& run,

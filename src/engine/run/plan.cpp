@@ -93,7 +93,7 @@ class Planner final : public DryStarter {
     if (decision.action == Decision::Action::skip) {
       plan.action = StepPlan::Action::skip;
       plan.changes = Lines{decision.reason};
-      return note(i, std::move(decision));
+      return end_step(i, std::move(decision));
     }
     if (!step.wait.empty() && decision.action != Decision::Action::reuse)
       plan.notes.push_back("waits for an answer: " + *step.wait);
@@ -105,10 +105,10 @@ class Planner final : public DryStarter {
     if (with_keys_ || !plan.build.empty()) plan.environment = decision.environment.description;
     if (step.matrix) {
       leave_unknown(plan, *step.matrix, std::exchange(decision.condition, {}));
-      return note(i, std::move(decision));
+      return end_step(i, std::move(decision));
     }
     compare(step, decision, plan);
-    if (options_.shared && decision.key && decision.action == Decision::Action::run &&
+    if (options_.remote_cache && decision.key && decision.action == Decision::Action::run &&
         results_.may_be_downloaded(step)) {
       lookups_.push_back({&step, decision.key->key, std::nullopt});
       waiting_.emplace_back(i, std::move(decision));
@@ -120,7 +120,7 @@ class Planner final : public DryStarter {
   /// Asks the remote cache for the steps that this machine would run.
   async::Task<bool> wait() override {
     if (lookups_.empty()) co_return false;
-    co_await look_up_all(*options_.shared, lookups_);
+    co_await look_up_all(*options_.remote_cache, lookups_);
     for (std::size_t k = 0; k < lookups_.size(); ++k) {
       auto& [i, decision] = waiting_[k];
       if (auto& entry = lookups_[k].found) {
@@ -199,7 +199,8 @@ class Planner final : public DryStarter {
   }
 
  private:
-  /// Adds the step's plan, or those of its instances. @param base the pipeline's own step
+  /// Adds the step's plan, or those of its instances.
+  /// @param base the pipeline's own step
   void add_in_order(model::StepIndex i, model::StepIndex base, std::vector<StepPlan>& all) {
     const auto [first, count] = steps_[i].instances.value_or(std::pair(i, model::StepIndex{1}));
     for (auto k = first; k < first + count; ++k) {
@@ -239,14 +240,14 @@ class Planner final : public DryStarter {
                                   : std::string();
     if (environment.id.empty()) remove_image(before);
     auto changes = differences(before, now);
-    say_what_changed_in_image(environment, changes);
+    describe_image_change(environment, changes);
     if (!changes.empty()) {
       plan.changes = std::move(changes);
       return;
     }
     if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
-      plan.changes = Lines{what_it_waits_for(decision)};
+      plan.changes = Lines{describe_wait(decision)};
     } else if (!requirements.empty()) {
       plan.changes = Lines{"image changed: " + requirements};
     } else if (environment.id.empty()) {
@@ -284,8 +285,8 @@ class Planner final : public DryStarter {
 
   /// If the image has to be built, replaces the line about it by its differences from the most
   /// similar image that exists.
-  static void say_what_changed_in_image(const orchestrators::Environment& environment,
-                                        std::vector<std::string>& changes) {
+  static void describe_image_change(const orchestrators::Environment& environment,
+                                    std::vector<std::string>& changes) {
     if (environment.ready || environment.reason.empty()) return;
     for (auto& change : changes)
       if (change == "image changed" || change.starts_with("image: "))
@@ -293,7 +294,7 @@ class Planner final : public DryStarter {
   }
 
   /// Describes the steps whose outputs a waiting step needs.
-  std::string what_it_waits_for(const Decision& decision) {
+  std::string describe_wait(const Decision& decision) {
     const auto& source = decision.waits_for;
     const auto& spec = steps_.spec(steps_.index_of(source));
     if (spec.matrix || spec.repeat)
@@ -321,12 +322,12 @@ class Planner final : public DryStarter {
       plan.action = StepPlan::Action::depends;
       plan.changes->insert(plan.changes->begin(), std::move(condition));
     }
-    note(i, std::move(decision));
-    need_inputs(i, plans_[i].action);
+    end_step(i, std::move(decision));
+    restore_inputs(i, plans_[i].action);
   }
 
   /// Plans the steps that make the temporary inputs of a step again, if these were removed.
-  void need_inputs(model::StepIndex i, StepPlan::Action action) {
+  void restore_inputs(model::StepIndex i, StepPlan::Action action) {
     if (action != StepPlan::Action::run && action != StepPlan::Action::depends) return;
     const bool is_certain = action == StepPlan::Action::run;
     for (const auto& input : steps_.spec(i).inputs)
@@ -336,18 +337,18 @@ class Planner final : public DryStarter {
         const auto maker = steps_.index_of(source.step);
         auto& plan = plans_[maker];
         if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
-        const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
+        const bool may_be_remote = options_.remote_cache && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
-        plan.changes =
-            Lines{std::string(needed_again) + source.output + "' was removed, and '" +
-                  steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
-                  (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
-        need_inputs(maker, plan.action);
+        plan.changes = Lines{
+            std::string(needed_again) + source.output + "' was removed, and '" +
+            steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
+            (may_be_remote ? ": runs unless " + options_.remote_cache->name() + " has it" : "")};
+        restore_inputs(maker, plan.action);
       }
   }
 
   static constexpr std::string_view needed_again = "its temporary output '";
-  /// Returns true if need_inputs() has planned that the step may run again.
+  /// Returns true if restore_inputs() has planned that the step may run again.
   static bool is_restored(const StepPlan& plan) {
     return plan.action == StepPlan::Action::depends && !plan.changes->empty() &&
            plan.changes->front().starts_with(needed_again);
@@ -410,11 +411,12 @@ class Planner final : public DryStarter {
   std::vector<std::pair<model::StepIndex, Decision>> waiting_;
 };
 
-/// Asks the servers of the steps' data for changes.
-async::Task<> ask_sources(const RunContext& context, Results& results, const RunSteps& steps) {
+/// Asks the servers of the steps' data whether it has changed.
+async::Task<> find_changes_at_sources(const RunContext& context, Results& results,
+                                      const RunSteps& steps) {
   Downloads downloads(context.services, context.events, context.user_stop);
-  const auto all = steps.with(StepStatus::pending);
-  co_await results.data().pins().ask(all, downloads, context.user_stop);
+  const auto all = steps.with_status(StepStatus::pending);
+  co_await results.data().pins().find_changes(all, downloads, context.user_stop);
 }
 
 /// Adds how long steps that would run would wait on a cluster.
@@ -442,9 +444,9 @@ async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options
   const RunContext context{services, options, events, stop, pool, executor, tasks};
   Results results(context);
   GraphWalk walk(context, results);
-  check_steps(context, walk.steps().with(StepStatus::pending));
-  co_await results.data().look_up(services.pipeline, options.shared);
-  co_await ask_sources(context, results, walk.steps());
+  check_steps(context, walk.steps().with_status(StepStatus::pending));
+  co_await results.data().look_up(services.pipeline, options.remote_cache);
+  co_await find_changes_at_sources(context, results, walk.steps());
   Planner planner(context, results, walk, with_keys);
   co_await walk.run(planner);
   if (!services.store.is_read_only()) services.stats.save();

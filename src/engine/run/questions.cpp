@@ -10,8 +10,8 @@
 
 namespace pipeline::engine {
 
-async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpec& step,
-                                        core::CancelSource& stop) {
+async::Task<std::optional<Failure>> ask_person(const RunContext& context, const StepSpec& step,
+                                               core::CancelSource& stop) {
   if (step.wait.empty()) co_return std::nullopt;
   auto& store = context.services.store;
   const auto& run = context.options.run_id;
@@ -25,11 +25,11 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     context.events.emit(event::StepWaits{step.name, "an answer: " + *step.wait});
     context.events.emit(event::Notice{
         step.name, "`pipe answer " + run + " " + step.name + " yes` answers it, or `no`"});
-    const auto& tell = context.options.tell_question;
-    if (is_new && tell) context.tasks.spawn(tell(step.name, step.wait));
+    const auto& notify = context.options.notify_of_question;
+    if (is_new && notify) context.tasks.spawn(notify(step.name, step.wait));
   }
   for (std::int64_t seen = -1; question.answer.empty() && stop.level() == core::StopLevel::none;) {
-    co_await async::sleep(look_again, &stop);
+    co_await async::sleep(poll_interval, &stop);
     if (const auto version = store.version(); std::exchange(seen, version) != version)
       question = store::questions_of(store, run)[step.name];
   }
@@ -42,7 +42,7 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
   if (question.answer != "no") co_return std::nullopt;
   co_return Failure{FailureKind::not_started,
                     "was rejected" + by,
-                    {"a new run asks again, and `pipe resume` does not"},
+                    {"a new run asks again; `pipe resume` does not"},
                     {}};
 }
 

@@ -9,9 +9,10 @@
 
 namespace pipeline::engine {
 
-/// Waits for the answer, without a job slot, GPU or container.
+/// Asks the question of a step with `wait`, and waits for the answer, without a job slot, GPU or
+/// container. Returns at once for a step without a question.
 /// @return the failure of a step that was rejected; nothing if it may begin, or `stop` is stopped
-async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpec& step,
-                                        core::CancelSource& stop);
+async::Task<std::optional<Failure>> ask_person(const RunContext& context, const StepSpec& step,
+                                               core::CancelSource& stop);
 
 }  // namespace pipeline::engine

@@ -17,7 +17,7 @@ async::Task<> remove_orphans(const RunContext& context) {
   if (!notice.empty()) context.events.emit(event::Notice{"", notice});
 }
 
-std::string remove_work(const RunContext& context, const std::string& run_id) {
+std::string remove_work_folders(const RunContext& context, const std::string& run_id) {
   try {
     const auto& paths = context.services.store.paths();
     paths.remove(paths.work_folder(run_id));

@@ -75,9 +75,9 @@ void replace(const fs::path& fresh, const fs::path& target) {
     throw core::system_error("cannot write " + target.string(), errno);
 }
 
-/// Returns true if the folder has the output's content. A driver that is killed leaves a copy
-/// without its record, and a state folder that is removed takes the records with it. A folder of
-/// another size, which may be very large, is not read.
+/// Returns true if the folder has the output's content. For a copy without a record: a killed
+/// driver leaves one, and so does the removal of a state folder. A folder of another size, which
+/// may be very large, is not read.
 bool has_content(const fs::path& folder, const store::OutputRecord& output) {
   std::error_code error;
   std::uint64_t bytes = 0;
@@ -89,7 +89,7 @@ bool has_content(const fs::path& folder, const store::OutputRecord& output) {
   try {
     store::StatIndex unsaved{fs::path()};
     return store::read_user_data(folder, unsaved).digest == output.digest;
-  } catch (const core::EnvironmentError&) {  // Such as a link that leads out of it.
+  } catch (const core::EnvironmentError&) {  // Such as a link that leads out of the folder.
     return false;
   }
 }

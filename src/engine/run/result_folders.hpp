@@ -29,7 +29,7 @@ class ResultFolders {
 
   const RunContext& context_;
   std::vector<std::filesystem::path> copies_;
-  std::set<std::filesystem::path> folders_;  ///< Of copies, looked through for unfinished ones.
+  std::set<std::filesystem::path> folders_;  ///< Those from which unfinished copies were removed.
   bool has_failed_ = false;
 };
 

@@ -9,11 +9,11 @@
 namespace pipeline::engine {
 namespace {
 
+/// A shell's exit code for a command that a signal has ended is this and the signal's number.
 constexpr int first_signal_code = 128;
 
-/// Returns true if the file contains the text, which is part of a line. A file that cannot be read
-/// does not. Holds a part of the file at a time, because a log has any length, and a line of it,
-/// too.
+/// Returns true if the file contains the text; false for a file that cannot be read. Reads the file
+/// in parts, because a log and its lines have any length.
 bool has_text(const std::filesystem::path& file, const std::string& text) {
   constexpr std::size_t part_size = 1 << 20;
   std::ifstream log(file, std::ios::binary);

@@ -32,9 +32,9 @@ class Retries {
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
         delay_(settings.delay.value_or(Duration{0})) {}
 
-  /// Counts the failure in `counts`. Returns nothing if there is no further attempt. Reads files as
-  /// is_named() does.
-  std::optional<Retry> after(const FailedAttempt& failed, AttemptCounts& counts) {
+  /// Counts the failure in `counts`, and returns the next attempt; nothing if there is none. Reads
+  /// files as is_named() does.
+  std::optional<Retry> retry_after(const FailedAttempt& failed, AttemptCounts& counts) {
     const auto failure_kind = failed.failure.kind;
     if (failure_kind == FailureKind::cancelled || failure_kind == FailureKind::not_started)
       return std::nullopt;
@@ -42,8 +42,8 @@ class Retries {
       ++counts.failures;
       return std::nullopt;
     }
-    // A preemption is not counted, as queues do not count it either: the next attempt waits until
-    // there is room again.
+    // A preemption is not counted, as queues do not count it either: the next attempt waits in the
+    // queue until there is room again.
     if (failure_kind == FailureKind::infrastructure && failed.result.was_preempted &&
         infrastructure_ > 0)
       return Retry{pause_after_preemption_};
@@ -53,7 +53,7 @@ class Retries {
           std::exchange(after_interruption_, std::min(2 * after_interruption_, max_pause_))};
     }
     if (failure_kind == FailureKind::out_of_memory)
-      if (const auto more = more_than(failed.memory))
+      if (const auto more = raised_memory(failed.memory))
         return Retry{std::chrono::milliseconds(0), more};
     // Without `max_retries`, `stalled: true` and `on` mean one more try.
     const bool is_wanted = failure_kind == FailureKind::stalled || settings_.on;
@@ -65,7 +65,7 @@ class Retries {
   }
 
   /// Returns the memory limit of the next attempt; nothing if the step may not have more memory.
-  std::optional<Bytes> more_than(const std::optional<Bytes>& memory) const {
+  std::optional<Bytes> raised_memory(const std::optional<Bytes>& memory) const {
     const auto& [factor, max] = settings_.on_oom;
     if (!memory || !max || *memory >= *max) return std::nullopt;
     const auto more = static_cast<double>(*memory) * factor.value_or(Factor(2)).value;

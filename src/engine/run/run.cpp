@@ -13,7 +13,7 @@
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
 #include "engine/run/equal_steps.hpp"
-#include "engine/run/made_again.hpp"
+#include "engine/run/output_recovery.hpp"
 #include "engine/run/questions.hpp"
 #include "engine/run/remains.hpp"
 #include "engine/run/run_checks.hpp"
@@ -53,7 +53,7 @@ class Run final : public StepStarter {
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_),
-        made_again_(
+        recovery_(
             context_, steps_,
             [this](model::StepIndex i) {
               return run_step(i, std::nullopt, in_progress_.add(spec(i)));
@@ -142,7 +142,7 @@ class Run final : public StepStarter {
   Journal journal_;
   StepOutcomes outcomes_;
   StepRunner runner_;
-  MadeAgain made_again_;
+  OutputRecovery recovery_;
   bool has_final_steps_ = false;    ///< Steps with a `run_on`, which may run after a failure.
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
@@ -152,7 +152,7 @@ class Run final : public StepStarter {
 };
 
 async::Task<> Run::prepare_detached() {
-  const auto steps = steps_.with(StepStatus::pending);
+  const auto steps = steps_.with_status(StepStatus::pending);
   for (const auto* step : steps)
     if (!step->wait.empty())
       throw core::InputError("step '" + step->name +
@@ -176,7 +176,7 @@ async::Task<> Run::prepare_detached() {
 }
 
 async::Task<RunSummary> Run::execute() {
-  const auto steps = steps_.with(StepStatus::pending);
+  const auto steps = steps_.with_status(StepStatus::pending);
   // Comes first, so that the next run notices whatever changes from here on.
   if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
   co_await check_run(context_, results_, gpus_, steps);
@@ -217,12 +217,12 @@ async::Task<RunSummary> Run::execute() {
   if (fatal_) stop_.stop(core::StopLevel::graceful);
   co_await tasks_.join();
   co_await routes_.settle();
-  const auto left = remove_work(context_, journal_.run_id());
+  const auto left = remove_work_folders(context_, journal_.run_id());
   if (fatal_) std::rethrow_exception(fatal_);
   if (!left.empty()) context_.events.emit(event::Notice{"", left});
   outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
   results_.conclude();
-  co_await outcomes_.temp_outputs().run_ended(steps_.with(StepStatus::failed).empty() &&
+  co_await outcomes_.temp_outputs().run_ended(steps_.with_status(StepStatus::failed).empty() &&
                                               stop_.level() == core::StopLevel::none);
   services_.stats.save();
   if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
@@ -353,7 +353,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key,
       show_notices(i);
       // While the step waits for an answer, `pipe` shows that the steps before it have ended.
       if (!spec(i).wait.empty()) journal_.flush_reused();
-      failure = co_await ask(context_, spec(i), stop_of(i));
+      failure = co_await ask_person(context_, spec(i), stop_of(i));
       waits.add("answer");
       if (failure) co_return outcomes_.fail(i, std::move(*failure), key->key, counts);
       bool has_waited = false;
@@ -364,7 +364,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key,
     }
     waits.add("step");
     const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
-    const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
+    const bool is_restored = !is_stopped && co_await recovery_.restore_inputs(i);
     if (is_restored) key = current_key(i);
     auto outcome = co_await run_attempts(i, waits, *key, counts);
     failure = outcome.result.failure;
@@ -391,11 +391,11 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key,
 /// once, and then this one with the new output.
 async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
                                               AttemptCounts& counts) {
-  std::set<std::string> made_again;
+  std::set<std::string> remade;
   for (;;) {
     const auto& point = steps_[i].resume_point;
     const auto renew_key = [&] {
-      return made_again_.has_made_any() && std::exchange(key, current_key(i)).key != key.key;
+      return recovery_.has_rerun_any() && std::exchange(key, current_key(i)).key != key.key;
     };
     const ReadyStep step{.spec = spec(i),
                          .key = key.key,
@@ -411,12 +411,12 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& wai
       auto outcome = co_await runner_.run(step, counts);
       co_return outcome;
     } catch (const DamagedInput& error) {
-      if (!made_again.insert(error.producer()).second) throw;
+      if (!remade.insert(error.producer()).second) throw;
       damaged = error;
     }
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
-    co_await made_again_.make(steps_.producer(damaged->producer()), *damaged,
-                              "because its output is damaged");
+    co_await recovery_.make_again(steps_.producer(damaged->producer()), *damaged,
+                                  "because its output is damaged");
     key = current_key(i);
     waits.restart();
   }

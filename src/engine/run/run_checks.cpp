@@ -16,7 +16,7 @@
 namespace pipeline::engine {
 namespace {
 
-/// Removes steps that will not run whatever other steps make.
+/// Removes steps whose conditions are false regardless of what other steps make.
 void remove_ruled_out(std::vector<const StepSpec*>& steps, store::ArtifactStore& artifacts) {
   std::erase_if(steps, [&](const StepSpec* step) { return is_ruled_out(*step, artifacts); });
 }
@@ -57,7 +57,7 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
 using StepsByOrchestrator = std::map<std::string, std::vector<const StepSpec*>>;
 
 /// Adds a finding for each orchestrator.
-/// @param before, after parts of the message, before and after the orchestrator's name
+/// @param before,after parts of the message, before and after the orchestrator's name
 void add_findings(model::Findings& found, const StepsByOrchestrator& all, const char* code,
                   const std::string& before, const std::string& after, const char* advice) {
   for (const auto& [name, steps] : all)
@@ -161,7 +161,7 @@ class ResultCheck final : public DryStarter {
     has_all_ =
         decision.error.empty() && decision.condition.empty() &&
         (decision.action == Decision::Action::reuse || decision.action == Decision::Action::skip);
-    note(i, std::move(decision));
+    end_step(i, std::move(decision));
   }
   void fail(model::StepIndex /*i*/, const core::EnvironmentError& /*error*/) override {
     has_all_ = false;  // Reported when the step is started.
@@ -201,7 +201,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   const auto& options = context.options;
   const std::string_view continued =
       options.resume ? std::string_view(options.run_id) : std::string_view();
-  co_await data.look_up(services.pipeline, options.shared, continued);
+  co_await data.look_up(services.pipeline, options.remote_cache, continued);
   for (const auto* step : steps)
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) data.artifact(*input.data);
@@ -210,8 +210,8 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
   check_remaining(context, steps);
-  auto obstacles = co_await services.routes.check(steps);
-  refuse(std::move(obstacles), services.pipeline);
+  auto diagnostics = co_await services.routes.check(steps);
+  refuse(std::move(diagnostics), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool has_all = co_await has_all_results(context, results);
   if (!has_all) co_await results.check_remote_cache();

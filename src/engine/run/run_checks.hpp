@@ -1,5 +1,5 @@
 /// @file
-/// Checks before anything is built that a run can succeed.
+/// Checks, before anything is built, that a run can succeed.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,9 @@
 
 namespace pipeline::engine {
 
-/// Checks what depends on no machine. Throws InputError if a step uses more than a limit, or has
-/// services or nodes that its orchestrator cannot run.
+/// Checks the steps by the pipeline and the capabilities of their orchestrators alone, without
+/// looking at any machine. Throws InputError if a step uses more than a limit, or has services,
+/// nodes or a choice of GPUs that its orchestrator does not support.
 /// @param steps those that their conditions rule out are not checked
 void check_steps(const RunContext& context, std::vector<const StepSpec*> steps);
 

@@ -38,7 +38,7 @@ async::Task<std::vector<core::Descriptor>> StepLimits::wait_for_units(const Step
   for (bool is_first = true; stop.level() == core::StopLevel::none; is_first = false) {
     if (auto taken = co_await try_take(step, stop)) co_return std::move(*taken);
     if (is_first) context_.events.emit(event::StepWaits{step.name, text_of(step)});
-    co_await async::sleep(look_again, &stop);
+    co_await async::sleep(poll_interval, &stop);
   }
   co_return std::vector<core::Descriptor>{};
 }

@@ -26,8 +26,8 @@ class StepLimits {
  public:
   explicit StepLimits(const RunContext& context) : context_(context) {}
 
-  /// Waits until the step may run, and returns what it holds. The value is empty if `stop` is
-  /// stopped before.
+  /// Waits until the step may run, and returns what it holds. If `stop` is stopped before, no units
+  /// of named limits are taken.
   /// @param rank rank among the steps that wait; smaller goes first
   async::Task<HeldUnits> acquire(const StepSpec& step, std::size_t rank, core::CancelSource& stop);
 

@@ -38,7 +38,7 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
   steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(step, key, outcome, counts, origins_of(step, steps_.outputs_of()));
   result_folders_.put(step, outcome.outputs);
-  if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(step)) {
+  if (outcome.result.cleanup || outcome.checkpoint || results_.shares_result(step)) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();
     if (outcome.result.remove_checkpoint) outcome.result.remove_checkpoint();
@@ -56,7 +56,8 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
 
 /// Waits briefly, so that the next step can start and be persisted together with earlier successes.
 async::Task<> StepOutcomes::flush_soon() {
-  co_await async::sleep(std::chrono::milliseconds(1));
+  constexpr std::chrono::milliseconds time_to_start_next{1};
+  co_await async::sleep(time_to_start_next);
   flushes_soon_ = false;
   journal_.flush();
 }
@@ -100,11 +101,11 @@ void StepOutcomes::end_instances(model::StepIndex i) {
     return scheduler_.mark_succeeded(i);
   }
   steps_[i].status = steps_.state_of(instance->name).status;
-  journal_.lost(*instance, steps_[i].status, skip_dependents(i));
+  journal_.dependents_lost(*instance, steps_[i].status, skip_dependents(i));
 }
 
-/// Ends a step of a loop whose head has ended. The step has not been removed with a head that was
-/// skipped or has failed if it takes what there is of its inputs.
+/// Ends a step of a loop whose head has ended. After a head that was skipped or has failed, only
+/// a step that waits for the ends of earlier steps (RunSteps::wait_for_ends()) gets here.
 void StepOutcomes::end_with_loop(model::StepIndex i) {
   const auto head = steps_.index_of(steps_.spec(i).repeat->of);
   const auto status = steps_[head].status;
@@ -119,7 +120,7 @@ void StepOutcomes::end_with_loop(model::StepIndex i) {
     cause = steps_.outcome_of_instances(head).second;
   else
     lost.insert(lost.begin(), &steps_.spec(i));
-  journal_.lost(*cause, status, lost);
+  journal_.dependents_lost(*cause, status, lost);
 }
 
 /// Removes and returns the steps that can no longer run because this one does not.
@@ -135,7 +136,7 @@ std::vector<const StepSpec*> StepOutcomes::skip_dependents(model::StepIndex i) {
 }
 
 void StepOutcomes::skip_remaining(bool by_user) {
-  journal_.left_out(steps_.with(StepStatus::pending),
+  journal_.left_out(steps_.with_status(StepStatus::pending),
                     by_user ? "the run was interrupted" : stop_reason(),
                     by_user ? StepStatus::cancelled : StepStatus::skipped);
 }

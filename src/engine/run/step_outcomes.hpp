@@ -32,12 +32,13 @@ class StepOutcomes {
   void fail(model::StepIndex i, Failure failure) { fail(i, std::move(failure), {}, {}); }
   /// Ends a step that its conditions rule out.
   void skip(model::StepIndex i, const std::string& reason);
-  /// Ends a step as skipped if the failure of another prevents its start; otherwise returns false.
+  /// Returns false if the step may start; otherwise ends it as skipped, because of another step's
+  /// failure.
   bool skip_if_stopped(model::StepIndex i);
   /// Ends a step with a matrix or rounds whose instances have ended.
   void end_instances(model::StepIndex i);
   /// Records the steps that were not started because the run was stopped.
-  /// @param by_user the user has stopped the run, not a failure
+  /// @param by_user the user has stopped the run; false: a failure has
   void skip_remaining(bool by_user);
   /// Returns true if a failure prevents other steps from starting.
   bool has_stopped() const { return !stopped_by_.empty(); }

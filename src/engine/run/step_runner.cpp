@@ -35,7 +35,7 @@ std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries
   const auto& asked = step.spec.settings->resources.memory;
   if (!point || !point->memory || !asked || !step.spec.retry->on_oom.max) return std::nullopt;
   auto memory = std::max(*point->memory, *asked);
-  if (point->is_out_of_memory && !joins) memory = retries.more_than(memory).value_or(memory);
+  if (point->is_out_of_memory && !joins) memory = retries.raised_memory(memory).value_or(memory);
   return memory > *asked ? std::optional(memory) : std::nullopt;
 }
 
@@ -118,7 +118,8 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
                                context_.services.store.paths().log_file(outcome.record.log)};
     std::optional<Retry> retry;
     if (step.stop.level() == core::StopLevel::none)
-      retry = co_await async::on_pool(context_.pool, [&] { return retries.after(failed, counts); });
+      retry = co_await async::on_pool(context_.pool,
+                                      [&] { return retries.retry_after(failed, counts); });
     if (step.spec.retry->avoid_failed == true) counts.avoid(outcome.record);
     if (!retry) {
       explain_limit(step.spec, memory, *failure);
@@ -131,7 +132,6 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   }
 }
 
-/// Waits for a job slot and the step's GPUs. Returns and holds nothing if the run is stopped.
 async::Task<std::optional<GpuReservation>> StepRunner::reserve(
     const ReadyStep& step, const std::set<std::string>& avoided) {
   auto& slots = slots_.of(routes_.capabilities_of(step.spec));
@@ -177,7 +177,6 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
   co_return outcome;
 }
 
-/// Returns true if the interrupted attempt has the step's current key and may still be running.
 async::Task<bool> StepRunner::joins(const ReadyStep& step) {
   const auto* point = step.resume_point;
   if (!point || !point->is_open || !routes_.capabilities_of(step.spec).outlives_driver)

@@ -27,7 +27,7 @@ struct ReadyStep {
   /// differs.
   std::function<bool()> renew_key;
   const orchestrators::Environment& environment;
-  WaitMeter& waits;     ///< Begins when everything that the step needs was made.
+  WaitMeter& waits;     ///< Begins when everything that the step takes has been made.
   std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
   const ResumePoint*
       resume_point;          ///< Null if the step had not begun when the run was interrupted.
@@ -46,8 +46,10 @@ class StepRunner {
   async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts);
 
  private:
-  /// Returns true if the step's last attempt may still run, and is joined.
+  /// Returns true if an earlier driver's last attempt may still run and has the step's current key,
+  /// so that it is joined. Discards an attempt with another key.
   async::Task<bool> joins(const ReadyStep& step);
+  /// Waits for a job slot and the step's GPUs. Returns and holds nothing if the run is stopped.
   /// @param avoided UUIDs of GPUs that are used only if no others are left
   async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step,
                                                      const std::set<std::string>& avoided);

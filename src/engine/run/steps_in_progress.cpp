@@ -5,12 +5,13 @@ namespace pipeline::engine {
 std::optional<std::size_t> StepsInProgress::queue_of(const StepSpec& step) {
   if (gpus_.wants(step) || !step.uses.empty() || step.max_parallel != 0 || !step.wait.empty())
     return std::nullopt;
-  /// Number of steps that look for results elsewhere and prepare environments.
-  constexpr unsigned soon = 500;
+  /// Number of steps beyond the job slots: they look for results elsewhere and prepare
+  /// environments.
+  constexpr unsigned max_preparing = 500;
   const auto& capabilities = routes_.capabilities_of(step);
   const auto name = capabilities.name + " " + (step.instance ? *step.instance->of : std::string());
   const auto [found, is_new] = numbers_.try_emplace(name, queues_.size());
-  if (is_new) queues_.push_back({slots_.of(capabilities).count() + soon});
+  if (is_new) queues_.push_back({slots_.of(capabilities).count() + max_preparing});
   return found->second;
 }
 

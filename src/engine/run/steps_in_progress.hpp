@@ -1,7 +1,7 @@
 /// @file
-/// How many steps of a run are in progress. A step in progress is a coroutine of some 13 KB and
-/// holds a lock of its key, and the kernel searches the locks of a process one after the other:
-/// ready steps that would only wait for a job slot stay in the walk's queues, as numbers.
+/// Limits how many steps of a run are in progress. A step in progress is a coroutine of some 13 KB
+/// and holds a lock of its key, and the kernel searches the locks of a process one after the other.
+/// So ready steps that would only wait for a job slot stay in the walk's queues, as numbers.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class StepsInProgress {
   /// that instances whose image is being built keep no other step from its slot. Returns nothing if
   /// the step may also have to wait for GPUs, for other steps or for a person.
   std::optional<std::size_t> queue_of(const StepSpec& step);
-  /// Returns true if fewer steps of the queue are in progress than have slots or will soon.
+  /// Returns true if a further step of the queue may be in progress.
   bool has_room(std::size_t queue) const;
 
   /// Counts the step as in progress until the result is destroyed.
@@ -37,7 +37,7 @@ class StepsInProgress {
 
  private:
   struct Queue {
-    unsigned limit;
+    unsigned limit;      ///< Maximum of `count`: the job slots, and some steps that prepare.
     unsigned count = 0;  ///< Number of steps in progress.
   };
 

@@ -34,8 +34,8 @@ void TempOutputs::step_ended(model::StepIndex i) {
     for (const auto& source : input.sources) {
       const auto made = outputs_of(source);
       // An output that is uploaded to the remote cache is needed until the end of the run.
-      if (!made.output || !made.output->temp || results_.are_shared(*made.step) ||
-          is_needed({source.step, source.output}, false))
+      if (!made.output || !made.output->temp || results_.shares_result(*made.step) ||
+          is_needed({source.step, source.output}, SkippedSteps::may_run))
         continue;
       drop(steps_.index_of(source.step), source.output);
     }
@@ -44,12 +44,13 @@ void TempOutputs::step_ended(model::StepIndex i) {
 
 async::Task<> TempOutputs::run_ended(bool succeeded) {
   if (!has_any_) co_return;
+  const auto skipped = succeeded ? SkippedSteps::are_done : SkippedSteps::may_run;
   index();
   for (const auto& [source, readers] : readers_)
     if (const auto i = steps_.index_of(source.first);
-        is_made(steps_[i].status) && !is_needed(source, succeeded))
+        is_made(steps_[i].status) && !is_needed(source, skipped))
       drop(i, source.second);
-  if (!dropped_.empty()) co_await remove(succeeded);
+  if (!dropped_.empty()) co_await remove(skipped);
 }
 
 /// Notes which steps take each output, if steps were added since the last call.
@@ -62,12 +63,11 @@ void TempOutputs::index() {
 }
 
 /// Returns true if a step still needs the output.
-/// @param has_ended the run has ended, so that skipped steps need nothing any more
-bool TempOutputs::is_needed(const Source& source, bool has_ended) const {
+bool TempOutputs::is_needed(const Source& source, SkippedSteps skipped) const {
   return std::ranges::any_of(readers_.at(source), [&](auto reader) {
     const auto status = steps_[reader].status;
-    return steps_[reader].runs_again ||
-           (!is_made(status) && !(has_ended && status == StepStatus::skipped));
+    return steps_[reader].runs_again || (!is_made(status) && (status != StepStatus::skipped ||
+                                                              skipped == SkippedSteps::may_run));
   });
 }
 
@@ -82,30 +82,31 @@ void TempOutputs::drop(model::StepIndex i, const std::string& output) {
 async::Task<> TempOutputs::remove_soon() {
   co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
   is_removing_ = false;
-  co_await remove(false);
+  co_await remove(SkippedSteps::may_run);
 }
 
 /// Returns the artifacts of the temporary outputs that some step still needs: equal content of
 /// several outputs is one artifact.
-std::set<core::Digest> TempOutputs::needed(bool has_ended) {
+std::set<core::Digest> TempOutputs::needed(SkippedSteps skipped) {
   index();
   std::set<core::Digest> needed;
   for (const auto& [source, readers] : readers_)
-    if (is_needed(source, has_ended))
+    if (is_needed(source, skipped))
       for (const auto& made : steps_[steps_.index_of(source.first)].outputs)
         if (made.name == source.second) needed.insert(made.digest);
   return needed;
 }
 
 /// Removes the dropped artifacts that nothing needs any more, unless another run is in progress.
-async::Task<> TempOutputs::remove(bool has_ended) {
+async::Task<> TempOutputs::remove(SkippedSteps skipped) {
   auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
   journal_.flush();
   for (const auto& run : store.runs().running())
     if (run.id != journal_.run_id()) co_return;
-  auto kept = needed(has_ended);
-  for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
+  auto kept = needed(skipped);
+  const bool with_temporary = false;
+  for (const auto& digest : store.referenced_artifacts(with_temporary)) kept.insert(digest);
   std::erase_if(dropped, [&](const core::Digest& digest) { return kept.contains(digest); });
   try {
     // Here and not on the pool, so that no step records an output in between. The pool removes the

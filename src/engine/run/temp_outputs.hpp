@@ -14,7 +14,7 @@
 namespace pipeline::engine {
 
 /// An artifact stays while another run of the state folder is in progress, and if something else
-/// names it: an output without `temp`, of whatever run, or a published name.
+/// names it: an output without `temp`, of any run, or a published name.
 class TempOutputs {
  public:
   TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal, Results& results);
@@ -28,19 +28,21 @@ class TempOutputs {
  private:
   /// The names of a step and of its output.
   using Source = std::pair<std::string, std::string>;
+  /// Whether skipped steps may still run: in this run, or in one that resumes it.
+  enum class SkippedSteps { may_run, are_done };
   void index();
-  bool is_needed(const Source& source, bool has_ended) const;
+  bool is_needed(const Source& source, SkippedSteps skipped) const;
   void drop(model::StepIndex i, const std::string& output);
   async::Task<> remove_soon();
-  std::set<core::Digest> needed(bool has_ended);
-  async::Task<> remove(bool has_ended);
+  std::set<core::Digest> needed(SkippedSteps skipped);
+  async::Task<> remove(SkippedSteps skipped);
 
   const RunContext& context_;
   RunSteps& steps_;
   Journal& journal_;
   Results& results_;
   bool has_any_;  ///< The pipeline has outputs with `temp`.
-  /// The steps that take an output, as far as the first `indexed_` steps are concerned.
+  /// The steps that take each output, among the first `indexed_` steps.
   std::map<Source, std::vector<model::StepIndex>> readers_;
   std::size_t indexed_ = 0;
   std::vector<core::Digest> dropped_;  ///< Artifacts to remove.

@@ -6,7 +6,7 @@
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/containers/container_layout.hpp"
-#include "orchestrators/crash_advice.hpp"
+#include "orchestrators/crash_reason.hpp"
 #include "orchestrators/memory_failure.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/retry_advice.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/diagnostic.hpp"
 #include "gpu/errors.hpp"
-#include "orchestrators/crash_advice.hpp"
+#include "orchestrators/crash_reason.hpp"
 #include "orchestrators/memory_failure.hpp"
 #include "orchestrators/stopped.hpp"
 

@@ -120,7 +120,7 @@ class SharingTest : public ::testing::Test {
     orchestrator.order.clear();
     shelf.artifacts = &artifacts;
     shelf.asked = shelf.checks = 0;
-    if (is_shared) options.shared = &shelf;
+    if (is_shared) options.remote_cache = &shelf;
     if (options.run_id.empty()) options.run_id = machine + "-" + std::to_string(++count);
     return work(loop, store, artifacts, stats, code, options);
   }

@@ -12,7 +12,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "engine/graph/growth.hpp"
+#include "engine/graph/matrix_expansion.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -141,9 +141,9 @@ TEST_F(MatrixItems, make_a_hundred_thousand_instances) {
   step.matrix = MatrixSpec{"work", {{"n", {}, OutputValue{{"split", "files"}, {}}}}};
   const auto start = std::chrono::steady_clock::now();
   const auto cpu_start = std::clock();
-  const Growth growth(
+  const MatrixExpansion expansion(
       {&step}, [&](const SourceSpec&) { return &output; }, artifacts_);
-  const auto instances = growth.instances_of(step);
+  const auto instances = expansion.instances_of(step);
   const auto took = std::chrono::steady_clock::now() - start;
   const auto cpu = (std::clock() - cpu_start) * 1000 / CLOCKS_PER_SEC;
   ASSERT_EQ(instances.size(), 100'000u);
@@ -162,7 +162,7 @@ TEST_F(MatrixItems, of_a_step_with_long_texts_are_refused_before_memory_is_gone)
   step.matrix = MatrixSpec{"work", {{"n", {}, OutputValue{{"split", "files"}, {}}}}};
   step.parameters["text"] = Json(std::string(200'000, 'x'));
   try {
-    const Growth growth(
+    const MatrixExpansion expansion(
         {&step}, [&](const SourceSpec&) { return &output; }, artifacts_);
     ADD_FAILURE() << "the texts were accepted";
   } catch (const core::InputError& error) {

@@ -134,12 +134,12 @@ TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
   step.parameters = "{}";
   store.runs().put_step(step);
   MetricLog log(store, "r", "train", 1);
-  log.line("loss = 3");
+  log.add_line("loss = 3");
   log.flush();
   EXPECT_TRUE(store.metrics().list("r").empty());
   constexpr int values = 20'000;
   for (int i = 0; i < values; ++i)
-    log.line(R"(@pipe {"metric": "loss", "value": )" + std::to_string(i) + "}");
+    log.add_line(R"(@pipe {"metric": "loss", "value": )" + std::to_string(i) + "}");
   for (std::size_t i = 0; i < 2 * MetricLog::max_names; ++i)
     log.add("m" + std::to_string(i), {1, {}, {}});
   log.flush();

@@ -84,7 +84,7 @@ TEST_F(ResultsTest, a_resumed_run_takes_its_own_results_whatever_else_may_be_reu
 
 TEST_F(ResultsTest, others_are_asked_only_for_results_of_steps_not_begun_here) {
   EXPECT_FALSE(results().may_be_remote(step, false)) << "there is no store";
-  options.shared = &remote;
+  options.remote_cache = &remote;
   EXPECT_TRUE(results().may_be_remote(step, false));
   EXPECT_FALSE(results().may_be_remote(step, true));
   step.cache = false;
@@ -95,17 +95,17 @@ TEST_F(ResultsTest, others_are_asked_only_for_results_of_steps_not_begun_here) {
 }
 
 TEST_F(ResultsTest, others_are_given_cached_results_and_a_later_driver_all) {
-  EXPECT_FALSE(results().are_shared(step));
-  options.shared = &remote;
-  EXPECT_TRUE(results().are_shared(step));
+  EXPECT_FALSE(results().shares_result(step));
+  options.remote_cache = &remote;
+  EXPECT_TRUE(results().shares_result(step));
   step.cache = false;
-  EXPECT_FALSE(results().are_shared(step));
+  EXPECT_FALSE(results().shares_result(step));
   options.wait_until_persisted = []() -> async::Task<> { co_return; };
-  EXPECT_TRUE(results().are_shared(step));
+  EXPECT_TRUE(results().shares_result(step));
 }
 
 TEST_F(ResultsTest, only_results_that_this_run_made_before_its_end_may_be_unsent) {
-  options.shared = &remote;
+  options.remote_cache = &remote;
   const store::CacheEntry own{"a", "now", "train", {}}, other{"a", "earlier", "train", {}};
   EXPECT_FALSE(results().may_be_unsent(step, own));
   options.resume = true;

@@ -110,13 +110,13 @@ TEST(Retries, of_attempts_that_a_queue_has_preempted_are_not_counted) {
   const RetrySettings once{.max_infrastructure_retries = 1};
   Retries retries(once, 0);
   AttemptCounts counts;
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(retries.after(failed, counts).has_value());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(retries.retry_after(failed, counts).has_value());
   EXPECT_EQ(counts.interruptions, 0u);
   const RetrySettings never{.max_infrastructure_retries = 0};
-  EXPECT_FALSE(Retries(never, 3).after(failed, counts).has_value());
+  EXPECT_FALSE(Retries(never, 3).retry_after(failed, counts).has_value());
   result.was_preempted = false;
-  EXPECT_TRUE(retries.after(failed, counts).has_value());
-  EXPECT_FALSE(retries.after(failed, counts).has_value());
+  EXPECT_TRUE(retries.retry_after(failed, counts).has_value());
+  EXPECT_FALSE(retries.retry_after(failed, counts).has_value());
 }
 
 TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {

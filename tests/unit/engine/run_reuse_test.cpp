@@ -284,6 +284,30 @@ TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damag
       << "the first attempt may have read the damaged input";
 }
 
+TEST_F(DamagedInputTest, attempt_whose_input_another_has_changed_is_cleaned_up_and_runs_again) {
+  pipeline.steps = {step("load"), step("train", {"load"}), step("bad", {"load"})};
+  pipeline.execution_mode = ExecutionMode::continue_on_failure;
+  int cleanups = 0;
+  orchestrator.steps["train"] = [&](const orchestrators::Attempt& attempt) {
+    auto result = writes(attempt, "train");
+    result.cleanup = [&] { ++cleanups; };
+    return result;
+  };
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt& attempt) {
+    const auto& input = attempt.inputs.at(0).path;
+    std::filesystem::permissions(input, std::filesystem::perms(0644));
+    std::ofstream(input) << "changed";
+    return writes(attempt, "bad");
+  };
+  orchestrator.begins_after["bad"] = std::chrono::milliseconds(100);
+  orchestrator.begins_after["train"] = std::chrono::milliseconds(400);
+  run({.jobs = 2});
+  EXPECT_EQ(status_of("bad"), StepStatus::failed);
+  EXPECT_EQ(status_of("train"), StepStatus::succeeded);
+  EXPECT_EQ(orchestrator.started["train"], 2);
+  EXPECT_EQ(cleanups, 2) << "of both attempts";
+}
+
 TEST_F(DamagedInputTest, an_input_that_is_gone_when_the_step_begins_is_made_again) {
   std::filesystem::path taken;
   orchestrator.steps["train"] = [&](const orchestrators::Attempt& attempt) {

@@ -248,15 +248,15 @@ TEST(Backoffs, grow_to_a_limit_with_some_chance) {
   EXPECT_EQ(backoff.next(std::chrono::seconds(2'147'483'647)), std::chrono::minutes(5));
 }
 
-TEST(Backoffs, of_an_impatient_caller_end_after_a_few_tries_without_an_answer_or_some_time) {
-  async::Backoff backoff(async::RetryPolicy{}.impatient(2));
+TEST(Backoffs, of_a_short_wait_end_after_a_few_tries_without_an_answer_or_some_time) {
+  async::Backoff backoff(async::RetryPolicy{}.for_short_wait(2));
   EXPECT_FALSE(backoff.exhausted());
   backoff.count_unanswered();
   EXPECT_FALSE(backoff.exhausted());
   backoff.count_unanswered();
   EXPECT_TRUE(backoff.exhausted());
-  auto policy = async::RetryPolicy{}.impatient(2);
-  policy.patience = {};
+  auto policy = async::RetryPolicy{}.for_short_wait(2);
+  policy.max_time = {};
   EXPECT_TRUE(async::Backoff(policy).exhausted());
 }
 

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "orchestrators/gang.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/odd_rank.hpp"
 #include "orchestrators/stopped.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/run_task.hpp"
@@ -147,6 +148,24 @@ TEST_F(NodeAgents, continue_through_a_restart_of_all_processes) {
   EXPECT_FALSE(run(runner).failure);
 }
 
+TEST_F(NodeAgents, are_not_believed_about_ranks_of_other_nodes) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    attempt.io.log.write(Stream::out, end_line(99, 1, "failed"));
+    co_return exited(0);
+  });
+  EXPECT_FALSE(run(runner).failure) << "a step can imitate the lines of an agent";
+}
+
+TEST_F(NodeAgents, that_succeed_after_a_failure_fail_the_attempt) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    if (attempt.process->node == 1) co_return co_await until_stopped(attempt);
+    attempt.io.log.write(Stream::out, end_line(1, 1, "failed"));
+    co_return exited(0);
+  });
+  EXPECT_EQ(run(runner).failure->message,
+            "rank 1 of 4, on node 0, failed, although its agent exited with code 0");
+}
+
 TEST_F(NodeAgents, start_a_process_for_each_gpu_of_a_node_elsewhere) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     EXPECT_EQ(attempt.process->ranks, 8u);
@@ -270,7 +289,8 @@ TEST(RankEnd, is_parsed_from_the_agents_line) {
     EXPECT_EQ(rank_end_of(line)->cpu, std::chrono::microseconds(0)) << line;
   }
   EXPECT_FALSE(rank_end_of("!12 143 ended 1764263453123456 10 20")->has_failed);
-  for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5"})
+  for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5", "!1 2 failed -1 4 5",
+                           "!1 2 failed 9000000000000000000 4 5"})
     EXPECT_FALSE(rank_end_of(line)) << line;
 }
 

@@ -22,8 +22,13 @@ class NamesInABucket : public test::BucketTest {
     return all;
   }
 
+  bool refuses_lists = false;
   /// Refuses each conditional write.
   test::HttpServer refusing{loop, [this](test::HttpExchange& exchange) {
+                              if (refuses_lists && exchange.method == "GET" &&
+                                  exchange.target.find("list-type") != std::string::npos)
+                                return exchange.answer(403,
+                                                       "<Error><Code>AccessDenied</Code></Error>");
                               if (exchange.method == "PUT" && exchange.target.ends_with(".json"))
                                 return exchange.answer(412, "<Error><Code>X</Code></Error>");
                               return answer(exchange);
@@ -46,6 +51,13 @@ TEST_F(NamesInABucket, are_given_up_where_no_conditional_write_succeeds) {
   }
   EXPECT_GT(edits, 1u);
   EXPECT_TRUE(objects.empty()) << "no claim is left";
+}
+
+TEST_F(NamesInABucket, leave_no_claim_where_claims_cannot_be_listed) {
+  refuses_lists = true;
+  EXPECT_THROW(run_task(loop, names.change("prod", [](store::PublishedName&) { return 1U; })),
+               core::EnvironmentError);
+  EXPECT_TRUE(objects.empty()) << "a claim is left, for which other processes would wait";
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
   make_older(1000h);
   clean({}, short_lived);
   EXPECT_THAT(keys(), IsEmpty());
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for the answer of 1 run")));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for the answer of 1 run that uses the store")));
 }
 
 TEST_F(ARemoteStore, can_be_cleaned_whatever_others_write_among_its_leases) {

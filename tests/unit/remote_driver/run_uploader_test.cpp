@@ -43,11 +43,11 @@ class SavingTest : public test::BucketTest {
   RunReplica bucket{artifacts, uploaded};
 };
 
-TEST_F(SavingTest, records_made_before_keep_are_saved_when_it_returns) {
+TEST_F(SavingTest, records_made_before_save_now_are_saved_when_it_returns) {
   RunUploader saving(loop, bucket, store);
   for (const auto status : {StepStatus::running, StepStatus::succeeded}) {
     record(status);
-    run_task(loop, saving.keep());
+    run_task(loop, saving.save_now());
     EXPECT_EQ(saved(), status);
   }
   run_task(loop, saving.end());
@@ -73,7 +73,7 @@ TEST_F(SavingTest, a_bucket_that_refuses_delays_nothing_and_is_reported_at_the_e
   RunUploader saving(loop, bucket, store);
   refuses = true;
   record(StepStatus::running);
-  run_task(loop, saving.keep());
+  run_task(loop, saving.save_now());
   EXPECT_THROW(run_task(loop, saving.end()), core::EnvironmentError);
 }
 

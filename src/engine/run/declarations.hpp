@@ -14,7 +14,7 @@ namespace pipeline::engine {
 /// step's metrics that PipelineSpec::headline names to their index in that list. The instances of a
 /// matrix are one step. If the run makes some of its steps, each has a `place`, by which
 /// Runs::steps() orders.
-std::string declared(const std::vector<const StepSpec*>& steps,
-                     const std::vector<std::string>& headline);
+std::string declarations_of(const std::vector<const StepSpec*>& steps,
+                            const std::vector<std::string>& headline);
 
 }  // namespace pipeline::engine

@@ -1,4 +1,4 @@
-#include "engine/graph/growth.hpp"
+#include "engine/graph/matrix_expansion.hpp"
 
 #include <algorithm>
 
@@ -32,8 +32,8 @@ bool takes_as_file(const StepSpec& step, const std::string& axis) {
 
 }  // namespace
 
-Growth::Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output,
-               store::ArtifactStore& artifacts)
+MatrixExpansion::MatrixExpansion(std::vector<const StepSpec*> steps, const FindOutput& find_output,
+                                 store::ArtifactStore& artifacts)
     : steps_(std::move(steps)), matrix_(*steps_.front()->matrix) {
   for (const auto& axis : matrix_.axes) {
     auto& items = items_.emplace_back();
@@ -42,12 +42,12 @@ Growth::Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output
     else
       for (const auto& value : axis.values) items.push_back({*value});
   }
-  multiply();
+  combine();
   make_names();
 }
 
-/// Makes the combinations; the last axis changes fastest.
-void Growth::multiply() {
+/// Makes the combinations of all items; those of the last axis change fastest.
+void MatrixExpansion::combine() {
   std::size_t size = 1;
   for (const auto& items : items_) {
     size *= items.size();
@@ -73,7 +73,7 @@ void Growth::multiply() {
   }
 }
 
-void Growth::make_names() {
+void MatrixExpansion::make_names() {
   for (const auto* step : steps_) {
     model::InstanceNames names(step->name);
     auto& all = names_[step->name];
@@ -87,7 +87,7 @@ void Growth::make_names() {
   }
 }
 
-std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
+std::vector<StepSpec> MatrixExpansion::instances_of(const StepSpec& step) const {
   for (std::size_t i = 0; i < items_.size(); ++i)
     if (!items_[i].empty() && !items_[i].front().entry && takes_as_file(step, matrix_.axes[i].name))
       throw core::InputError("step '" + step.name + "' takes ${inputs." + matrix_.axes[i].name +
@@ -113,7 +113,7 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
 }
 
 /// Returns the instance of the step for the k-th combination, from 0.
-StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
+StepSpec MatrixExpansion::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.name = names_.at(step.name)[k];
   replace_sources(made);
@@ -146,7 +146,7 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   return made;
 }
 
-void Growth::replace_sources(StepSpec& reader) const {
+void MatrixExpansion::replace_sources(StepSpec& reader) const {
   for (auto& input : reader.inputs) {
     if (!input.gathered) continue;
     SourceList sources;

@@ -1,4 +1,4 @@
-#include "engine/run/declared.hpp"
+#include "engine/run/declarations.hpp"
 
 #include <algorithm>
 #include <map>
@@ -44,8 +44,8 @@ void add_places(const std::vector<const StepSpec*>& steps, nlohmann::json& entri
 
 }  // namespace
 
-std::string declared(const std::vector<const StepSpec*>& steps,
-                     const std::vector<std::string>& headline) {
+std::string declarations_of(const std::vector<const StepSpec*>& steps,
+                            const std::vector<std::string>& headline) {
   std::map<std::string_view, std::string> bases;
   for (const auto* step : steps) bases.emplace(step->name, base_of(*step));
   std::map<std::string, std::set<std::string>> needs;

@@ -1,4 +1,4 @@
-#include "engine/run/made_again.hpp"
+#include "engine/run/output_recovery.hpp"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 
 namespace pipeline::engine {
 
-async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
-                              const std::string& reason) {
+async::Task<> OutputRecovery::make_again(model::StepIndex i, const DamagedInput& damaged,
+                                         const std::string& reason) {
   if (const auto found = running_.find(i); found != running_.end()) {
     const auto ended = found->second;
     co_await ended->wait();
@@ -34,7 +34,7 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
     co_return;
   }
   context_.events.emit(event::Notice{name, "runs again, " + reason});
-  steps_[i].runs_again = has_made_any_ = true;
+  steps_[i].runs_again = has_rerun_any_ = true;
   co_await run_step_(i);
   steps_.refresh_loops();
   if (steps_[i].status != StepStatus::succeeded)
@@ -43,7 +43,7 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
         damaged.advice());
 }
 
-async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
+async::Task<bool> OutputRecovery::restore_inputs(model::StepIndex i) {
   std::vector<std::pair<std::string, model::StepIndex>> removed;
   for (const auto& input : steps_.spec(i).inputs)
     for (const auto& source : input.sources)
@@ -60,21 +60,22 @@ async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
 /// Makes a removed temporary output again.
 /// @param output `STEP.OUTPUT`, an output of the step `i`
 /// @param reader the step that needs the output
-async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
+async::Task<> OutputRecovery::restore(std::string output, model::StepIndex i,
+                                      model::StepIndex reader) {
   const DamagedInput gone("the temporary output '" + output + "' was removed", {},
                           steps_.spec(i).name);
   const auto reason = "because '" + steps_.spec(reader).name + "' needs its temporary output";
   const auto has_failed = [&] {  // Cancelled: the run ends with its first failure.
     return steps_[i].status == StepStatus::failed || steps_[i].status == StepStatus::cancelled;
   };
-  if (!has_failed()) co_await make(i, gone, reason);
+  if (!has_failed()) co_await make_again(i, gone, reason);
   if (has_failed())
     throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
 }
 
 /// Does what restore() does, but ignores a failure: restore_inputs() reports it.
-async::Task<> MadeAgain::try_restore(std::string output, model::StepIndex i,
-                                     model::StepIndex reader) {
+async::Task<> OutputRecovery::try_restore(std::string output, model::StepIndex i,
+                                          model::StepIndex reader) {
   try {
     co_await restore(std::move(output), i, reader);
   } catch (const core::EnvironmentError&) {

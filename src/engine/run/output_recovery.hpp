@@ -1,5 +1,6 @@
 /// @file
-/// Runs a step again whose outputs are damaged, or were temporary and are needed once more.
+/// Recovers outputs that are damaged, or were temporary and are needed once more: downloads them,
+/// or runs their step again.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@
 namespace pipeline::engine {
 
 /// If two steps need the same output, it is made once: the second step waits for the first.
-class MadeAgain {
+class OutputRecovery {
  public:
   /// Runs the step, which has ended, and records the outcome in its status.
   using RunStep = std::function<async::Task<>(model::StepIndex)>;
@@ -24,7 +25,7 @@ class MadeAgain {
   /// empty if the cache does not have them.
   using Download = std::function<async::Task<std::string>(model::StepIndex)>;
 
-  MadeAgain(const RunContext& context, RunSteps& steps, RunStep run_step, Download download)
+  OutputRecovery(const RunContext& context, RunSteps& steps, RunStep run_step, Download download)
       : context_(context),
         steps_(steps),
         run_step_(std::move(run_step)),
@@ -32,16 +33,18 @@ class MadeAgain {
 
   /// Runs a step with damaged outputs again, unless another step has caused that already, or the
   /// remote cache has the outputs. Throws EnvironmentError if the step fails.
-  /// @param reason for the notice, such as `because its output is damaged`
-  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& reason);
+  /// @param damaged the error that has shown the damage
+  /// @param reason  for the notice, such as `because its output is damaged`
+  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged,
+                           const std::string& reason);
 
   /// Makes those inputs of a step again that were temporary and are removed.
-  /// @return true if there were any
+  /// @return true if there were such inputs
   async::Task<bool> restore_inputs(model::StepIndex i);
 
   /// Returns true if some step has run again, so that its outputs may differ from those in the keys
   /// of steps that have been waiting since.
-  bool has_made_any() const { return has_made_any_; }
+  bool has_rerun_any() const { return has_rerun_any_; }
 
  private:
   async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
@@ -53,7 +56,7 @@ class MadeAgain {
   const Download download_;
   /// The steps that run again; each gate opens when its step has ended.
   std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;
-  bool has_made_any_ = false;
+  bool has_rerun_any_ = false;
 };
 
 }  // namespace pipeline::engine

@@ -9,6 +9,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "engine/graph/condition.hpp"
 #include "engine/graph/matrix_items.hpp"
 #include "model/instance.hpp"
 
@@ -16,25 +17,23 @@ namespace pipeline::engine {
 
 /// The instances of all steps that share one matrix. Equal items give equal instances, so that a
 /// run that is continued makes the same instances.
-class Growth {
+class MatrixExpansion {
  public:
-  using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
-
   /// Reads the items. Throws InputError if there are none to read, or more than a matrix may have.
   /// @param steps       the steps that share the matrix; not empty
   /// @param find_output returns the outputs that the axes name; they must exist
-  Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output,
-         store::ArtifactStore& artifacts);
+  MatrixExpansion(std::vector<const StepSpec*> steps, const FindOutput& find_output,
+                  store::ArtifactStore& artifacts);
 
   /// Returns the instances of one of the steps. Throws InputError if its command takes an item as a
   /// file, and the items are values.
   std::vector<StepSpec> instances_of(const StepSpec& step) const;
-  /// Replaces the steps among the sources of gathered inputs by their instances.
+  /// Replaces these steps among the sources of the reader's gathered inputs by their instances.
   void replace_sources(StepSpec& reader) const;
 
  private:
-  using Row = std::vector<const MatrixItem*>;  ///< One combination: an item of each axis.
-  void multiply();
+  using Row = std::vector<const MatrixItem*>;  ///< A combination: an item of each axis.
+  void combine();
   void make_names();
   StepSpec instance(const StepSpec& step, std::size_t k) const;
 

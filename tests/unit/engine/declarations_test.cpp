@@ -1,4 +1,4 @@
-#include "engine/run/declared.hpp"
+#include "engine/run/declarations.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ TEST(Declared, has_a_step_that_a_condition_reads_among_the_needs) {
   publish.when.emplace().outputs["evaluate.metrics.accuracy"] = {{"evaluate", "metrics"},
                                                                  {"accuracy"}};
   const auto entries = nlohmann::json::parse(
-      declared({&evaluate, &publish}, {"publish.lag", "gone.x", "evaluate.f1.macro"}));
+      declarations_of({&evaluate, &publish}, {"publish.lag", "gone.x", "evaluate.f1.macro"}));
   EXPECT_EQ(entries["publish"]["needs"], nlohmann::json::array({"evaluate"}));
   EXPECT_EQ(entries["evaluate"]["needs"], nlohmann::json::array());
   EXPECT_EQ(entries["publish"]["headline"], nlohmann::json({{"lag", 0}}));
@@ -28,7 +28,7 @@ TEST(Declared, has_the_number_of_ranks_of_a_step_with_nodes_if_it_is_known) {
   train.nodes = {.count = 4, .processes = 4};
   all.name = "all";
   all.nodes = {.count = 2, .processes = per_gpu};
-  const auto entries = nlohmann::json::parse(declared({&plain, &train, &all}, {}));
+  const auto entries = nlohmann::json::parse(declarations_of({&plain, &train, &all}, {}));
   EXPECT_FALSE(entries["plain"].contains("ranks"));
   EXPECT_EQ(entries["train"]["ranks"], 16);
   EXPECT_FALSE(entries["all"].contains("ranks"));
@@ -40,10 +40,12 @@ TEST(Declared, has_places_where_the_run_makes_steps_and_one_for_steps_with_the_s
   propose.name = "propose";
   between.name = "between";
   choose.name = "choose";
-  EXPECT_FALSE(nlohmann::json::parse(declared({&start, &between}, {}))["start"].contains("place"));
+  EXPECT_FALSE(
+      nlohmann::json::parse(declarations_of({&start, &between}, {}))["start"].contains("place"));
   propose.repeat.emplace().of = "propose";
   choose.repeat.emplace().of = "propose";
-  const auto entries = nlohmann::json::parse(declared({&start, &propose, &between, &choose}, {}));
+  const auto entries =
+      nlohmann::json::parse(declarations_of({&start, &propose, &between, &choose}, {}));
   EXPECT_EQ(entries["start"]["place"], 0);
   EXPECT_EQ(entries["propose"]["place"], 1);
   EXPECT_EQ(entries["between"]["place"], 2);

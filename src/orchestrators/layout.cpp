@@ -1,3 +1,5 @@
+#include "orchestrators/layout.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -103,7 +105,8 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
   return {};
 }
 
-std::string filled(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
+/// Returns the text with its placeholders filled in, unquoted.
+std::string fill(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   std::string result;
   for (const auto& part : text.parts) {
     if (const auto* literal = std::get_if<std::string>(&part))
@@ -127,6 +130,7 @@ constexpr const char* choose_shell =
 const std::vector<std::string> bash_words{"bash", "-e", "-o", "pipefail", "-c"},
     sh_words{"sh", "-e", "-c"};
 
+/// Returns the line with its placeholders filled in, quoted for the shell.
 std::string shell_line(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   ShellLine line;
   for (const auto& part : text.parts) {
@@ -202,16 +206,16 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
   if (command.shell) {
     std::vector<std::string> words(command.interpreter.begin(), command.interpreter.end());
     const auto line = shell_line(command.arguments.at(0), attempt, layout);
-    std::string for_sh = has_pipe(command) ? set_pipefail : "";
+    std::string prelude_of_sh = has_pipe(command) ? set_pipefail : "";
     if (words.empty()) {
-      if (has_pipe(command)) for_sh.insert(0, warn_of_pipe);
-      for_sh.insert(0, core::sh_prelude);
+      if (has_pipe(command)) prelude_of_sh.insert(0, warn_of_pipe);
+      prelude_of_sh.insert(0, core::sh_prelude);
       if (!layout.has_bash)
-        return {"sh", "-c", choose_shell, line, std::string(core::bash_prelude), for_sh};
+        return {"sh", "-c", choose_shell, line, std::string(core::bash_prelude), prelude_of_sh};
       words = *layout.has_bash ? bash_words : sh_words;
     }
     words.push_back((words == bash_words ? std::string(core::bash_prelude)
-                     : words == sh_words ? for_sh
+                     : words == sh_words ? prelude_of_sh
                                          : std::string()) +
                     line);
     return words;
@@ -221,7 +225,7 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
   const auto are_scripts = scripts_among(command.arguments);
   for (std::size_t i = 0; i < command.arguments.size(); ++i)
     arguments.push_back(
-        (are_scripts[i] ? shell_line : filled)(command.arguments[i], attempt, layout));
+        (are_scripts[i] ? shell_line : fill)(command.arguments[i], attempt, layout));
   if (const auto& program = attempt.step.program; program && !program->address.empty()) {
     arguments.push_back("--pipe-function");
     arguments.push_back(program->address);
@@ -254,15 +258,15 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
   // Python prints its stack at the signal that ends a stalled step (engine/attempt/python_stacks).
   constexpr const char* faulthandler = "PYTHONFAULTHANDLER";
-  const auto& of_image = attempt.step.settings->docker.environment;
-  if (attempt.step.stalled_after && !of_image.contains(faulthandler)) variables[faulthandler] = "1";
+  const auto& image_variables = attempt.step.settings->docker.environment;
+  if (attempt.step.stalled_after && !image_variables.contains(faulthandler))
+    variables[faulthandler] = "1";
   if (!layout.scratch.empty()) {
     variables["PIPE_SCRATCH"] = layout.scratch;
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
   }
   if (!attempt.checkpoint.empty()) variables["PIPE_CHECKPOINT"] = layout.checkpoint;
-  add_limits(attempt.step.settings->resources, attempt.step.settings->docker.environment,
-             variables);
+  add_limits(attempt.step.settings->resources, image_variables, variables);
   for (auto& input : attempt.inputs)
     variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names)
