@@ -39,7 +39,7 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
-/// Returns false for a file whose size on the disk shows that it has none, or hardly any.
+/// Returns false for a file whose size on the disk shows that it has no holes, or hardly any.
 bool may_have_holes(const struct stat& status) {
   constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
   const auto size = static_cast<std::uint64_t>(status.st_size),

@@ -34,7 +34,7 @@ inline constexpr std::uint64_t max_holes = std::uint64_t{64} << 30;
 /// Returns the number of bytes of a file that are holes, as reported by its file system. Throws
 /// EnvironmentError if the file cannot be read.
 std::uint64_t holes_in(const std::filesystem::path& file, const struct stat& status);
-/// Returns the same of an open file, whose position it changes.
+/// Returns the same of an open file; changes the file's position.
 std::uint64_t holes_in(int file, const struct stat& status);
 /// Throws EnvironmentError that names `path` if there are too many holes.
 void check_holes(const std::filesystem::path& path, std::uint64_t holes);

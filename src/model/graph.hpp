@@ -16,8 +16,8 @@ using StepIndex = std::uint32_t;
 /// Edges lead from a step to its dependents; stored as two compressed adjacency arrays.
 class Graph {
  public:
+  /// Throws std::out_of_range for an index of no step.
   /// @param needs for each step, the steps that must succeed first; duplicates are dropped
-  /// Throws std::out_of_range for an index out of range.
   explicit Graph(const std::vector<std::vector<StepIndex>>& needs);
   std::size_t size() const { return first_need_.size() - 1; }
   std::span<const StepIndex> needs(StepIndex step) const;
