@@ -57,7 +57,7 @@ class FileDigests {
  public:
   /// @param nodes the nodes of `content`, which receive the digests; must outlive this object
   FileDigests(const Content& content, std::vector<TreeNode>& nodes);
-  /// Reads the next bytes of the tar, which starts at its first byte.
+  /// Reads the next bytes of the tar, from the first byte on.
   void update(std::string_view tar);
 
  private:

@@ -42,8 +42,8 @@ void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 /// The absolute paths that a folder has, or had for the step that wrote it.
 using FolderNames = std::vector<std::filesystem::path>;
 
-/// Returns the target of a link below a folder. A target that begins with a name of the folder
-/// becomes relative to the link.
+/// Returns the target of a link below a folder. A target that leads into the folder by one of the
+/// folder's names, such as `/work/model/file` or `../model/file`, becomes relative to the link.
 /// @param link path of the link, relative to the folder
 std::string relative_target(const std::string& link, const std::string& target,
                             const FolderNames& names);

@@ -188,6 +188,7 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   real(file)->pMethods = nullptr;
   struct stat status {};
+  // Opening a pipe that somebody else has put there would wait for the pipe's other end.
   const bool is_special_file = name && ::stat(name, &status) == 0 && !S_ISREG(status.st_mode);
   const int result = is_special_file
                          ? SQLITE_CANTOPEN

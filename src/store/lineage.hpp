@@ -31,8 +31,8 @@ std::string gathered_text(const std::vector<GatheredPiece>& pieces);
 /// The artifacts that a step's matrix takes its values from, by axis.
 using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
 
-/// An input of a step, with the digest that stands for it in its key, or the artifact that its
-/// matrix takes values from.
+/// An input of a step, with the digest that stands for the input in the step's key, or the artifact
+/// that the step's matrix takes values from.
 struct InputDigest {
   std::string name;
   core::Digest digest;

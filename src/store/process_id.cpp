@@ -36,7 +36,7 @@ bool ProcessId::is_of_this_namespace() const {
   return started.substr(0, started.rfind(':')) == boot();
 }
 bool ProcessId::is_of_this_boot() const { return started.substr(0, 36) == boot().substr(0, 36); }
-bool ProcessId::alive() const {
+bool ProcessId::is_alive() const {
   return pid > 0 && !started.empty() && started == boot() + ":" + start_ticks(pid);
 }
 

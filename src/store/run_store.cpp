@@ -62,7 +62,7 @@ bool RunStore::is_read_only() const { return self_->database.is_read_only(); }
 void RunStore::require_writable() const { self_->database.require_writable(); }
 void RunStore::forbid_writes() { self_->database.execute("PRAGMA query_only = ON"); }
 
-std::int64_t RunStore::version() {
+std::int64_t RunStore::data_version() {
   auto row = self_->database.prepare("PRAGMA data_version");
   return row.step() ? row.integer(0) : 0;
 }
@@ -117,7 +117,7 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
            " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = "
            "excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
-      // A step that has become its instances is gone there.
+      // The other store no longer has steps that have become their instances.
       take(
           "DELETE FROM steps WHERE run = ?1 AND name NOT IN "
           "(SELECT name FROM other.steps WHERE run = ?1)");
@@ -140,20 +140,21 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
   if (failed) std::rethrow_exception(failed);
 }
 
-std::vector<core::Digest> RunStore::referenced_artifacts(bool temporary) {
+std::vector<core::Digest> RunStore::referenced_artifacts(TempArtifacts temp_artifacts) {
   std::set<core::Digest> digests;
   auto row = self_->database.prepare(
       "SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE "
       "outputs <> '[]'");
   while (row.step())
     for (const auto& output : read_outputs(row.text(0)))
-      if (temporary || !output.temp) digests.insert(output.digest);
+      if (temp_artifacts == TempArtifacts::included || !output.temp) digests.insert(output.digest);
   auto code = self_->database.prepare(
       "SELECT DISTINCT json_extract(usage, '$.code') AS code FROM attempts WHERE "
       "json_valid(usage) AND length(code) = 64 AND code NOT GLOB '*[^0-9a-f]*'");
   while (code.step()) digests.insert(core::Digest::from_hex(code.text(0)));
   for (const auto& name : published().names())
-    for (const auto& version : published().of(name).versions) digests.insert(version.output.digest);
+    for (const auto& version : published().find(name).versions)
+      digests.insert(version.output.digest);
   return {digests.begin(), digests.end()};
 }
 

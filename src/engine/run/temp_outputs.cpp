@@ -105,7 +105,8 @@ async::Task<> TempOutputs::remove(bool has_ended) {
   for (const auto& run : store.runs().running())
     if (run.id != journal_.run_id()) co_return;
   auto kept = needed(has_ended);
-  for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
+  for (const auto& digest : store.referenced_artifacts(store::TempArtifacts::left_out))
+    kept.insert(digest);
   std::erase_if(dropped, [&](const core::Digest& digest) { return kept.contains(digest); });
   try {
     // Here and not on the pool, so that no step records an output in between. The pool removes the
