@@ -63,7 +63,7 @@ nlohmann::json number_json(double value);
 
 /// Serialises points as 24 bytes each: step, time, value; little-endian.
 std::string write_points(std::span<const MetricPoint> points);
-/// Throws EnvironmentError for a text of another length.
+/// Reads the result of write_points(). Throws EnvironmentError if the length does not fit.
 std::vector<MetricPoint> read_points(std::string_view bytes);
 
 }  // namespace pipeline::store
