@@ -9,7 +9,6 @@
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
-#include "driver/invocation.hpp"
 #include "driver/run_driver.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "remote_driver/driver_store.hpp"

@@ -15,8 +15,7 @@ namespace {
 /// An answer of a cluster, and the progress in a replica, are used again for this time.
 constexpr std::chrono::seconds max_answer_age{3}, max_progress_age{1};
 /// A command that only shows runs does not wait long for a cluster.
-constexpr async::RetryPolicy quick_retries{std::chrono::milliseconds(200),
-                                           std::chrono::milliseconds(200), 1};
+constexpr async::RetryPolicy quick_retries{.max_tries = 1};
 
 /// Waits until the driver's pod is gone, because a driver whose pod is being deleted saves the run
 /// once more. A pod that stays, for example on a lost node, saves nothing after the duration of its
@@ -73,7 +72,7 @@ Drivers::RemoteReplica& Drivers::replica_of(const store::RunRecord& run) {
   if (run.driver.has_lease() && options && options->remote_store.is_given()) {
     auto& artifacts = known->artifacts.emplace(
         context_.loop, options->remote_store,
-        async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
+        async::RetryPolicy{.first_pause = std::chrono::milliseconds(200), .max_tries = 2});
     known->replica.emplace(artifacts, run.id);
   }
   return *known;

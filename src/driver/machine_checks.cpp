@@ -3,7 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "core/error.hpp"

@@ -45,8 +45,8 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
 }
 
 /// A new run does not wait long for a remote store that only an earlier run has used.
-constexpr async::RetryPolicy few_retries{std::chrono::milliseconds(200),
-                                         std::chrono::milliseconds(2'000), 3};
+constexpr async::RetryPolicy few_retries{.first_pause = std::chrono::milliseconds(200),
+                                         .max_tries = 3};
 
 /// How a dead run used an orchestrator.
 struct OrchestratorUse {

@@ -2,7 +2,6 @@
 
 #include "core/diagnostic.hpp"
 #include "driver/drivers.hpp"
-#include "driver/invocation.hpp"
 #include "remote_driver/held_lease.hpp"
 
 namespace pipeline::driver {

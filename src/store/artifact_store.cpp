@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <ctime>
 #include <map>
-#include <optional>
 
 #include <fcntl.h>
 #include <stdio.h>

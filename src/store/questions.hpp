@@ -2,7 +2,6 @@
 /// Questions of steps to persons (`wait`), and their answers.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 

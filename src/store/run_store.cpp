@@ -4,7 +4,6 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/identifier.hpp"
 #include "store/database.hpp"
 #include "store/record_texts.hpp"
 #include "store/run_removal.hpp"
@@ -89,19 +88,16 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
 }
 
 std::vector<std::string> RunStore::check() {
-  std::vector<std::string> wrong;
+  std::vector<std::string> errors;
   try {
     auto row = self_->database.prepare("PRAGMA integrity_check(100)");
     while (row.step())
-      if (auto text = row.text(0); text != "ok") wrong.push_back(std::move(text));
-    for (const auto& run : runs().list()) {
-      runs().steps(run.id);
-      if (wrong.size() >= 100) break;
-    }
+      if (auto text = row.text(0); text != "ok") errors.push_back(std::move(text));
+    for (const auto& run : runs().list()) runs().steps(run.id);  // Throws for a damaged record.
   } catch (const core::EnvironmentError& error) {
-    wrong.emplace_back(error.what());
+    errors.emplace_back(error.what());
   }
-  return wrong;
+  return errors;
 }
 
 void RunStore::import_run(const RunStore& from, const std::string& run) {
