@@ -48,8 +48,8 @@ class Lineage {
       : database_(database), runs_(runs), cache_(cache), key_values_(key_values) {}
 
   /// Returns the newest succeeded step that produced an artifact with this digest.
-  /// @param latest_end when that step had ended, such as the start of a step that consumed the
-  /// artifact. As the clocks of machines differ, any step is returned if none had ended by then.
+  /// @param latest_end the time by which that step had ended, such as the start of a step that
+  /// consumed the artifact. As the clocks of machines differ, any step is returned if none had.
   /// @param step the name of the step that is preferred
   /// @param run the run that is preferred among those with such a step
   std::optional<StepRecord> producer(const core::Digest& artifact,
