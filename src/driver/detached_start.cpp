@@ -349,8 +349,10 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
     if (is_decided || std::chrono::steady_clock::now() > until ||
         observer_.cancel().level() != core::StopLevel::none)
       co_return status;
-    if (!status.waits_for.empty() && status.waits_for != reported)
-      observer_.say("the driver waits: " + (reported = status.waits_for));
+    if (!status.waits_for.empty() && status.waits_for != reported) {
+      reported = status.waits_for;
+      observer_.say("the driver waits: " + reported);
+    }
     asio::steady_timer pause(client_.loop(), 250ms);
     co_await pause.async_wait(asio::use_awaitable);
   }

@@ -174,7 +174,8 @@ std::vector<TreeNode> scan_tree(const fs::path& root, const FolderNames& names) 
       } else if (S_ISREG(status.st_mode)) {
         node.executable = (status.st_mode & S_IXUSR) != 0;
         node.bytes = static_cast<std::uint64_t>(status.st_size);
-        check_holes(entries->path(), holes += holes_in(entries->path(), status));
+        holes += holes_in(entries->path(), status);
+        check_holes(entries->path(), holes);
       } else if (S_ISLNK(status.st_mode)) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path(), error).string();
