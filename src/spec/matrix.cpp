@@ -282,7 +282,7 @@ class MatrixReader {
     std::string lengths;
     for (std::size_t i = 0; i < values.size(); ++i) {
       size = values[i].size() > max_instances * 1000 / size ? max_instances * 1000
-                                                             : size * values[i].size();
+                                                            : size * values[i].size();
       lengths += (i ? ", " : "it has: ") + matrix_.axes[i] + " " + std::to_string(values[i].size());
     }
     if (size > max_instances) {
