@@ -199,7 +199,7 @@ void await_events(Context& context, driver::Drivers& drivers, store::RunStore& s
   const auto since = driver::SteadyTime::clock::now();
   while (driver::event_logs(store, run.id).empty()) {
     const bool is_late = driver::SteadyTime::clock::now() - since > start_timeout;
-    if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
+    if (!drivers.goes_on(run) || (is_late && !run.driver.has_lease()))
       throw no_events(context, run);
     if (is_stopped()) return;
   }
@@ -209,8 +209,8 @@ void await_events(Context& context, driver::Drivers& drivers, store::RunStore& s
 /// @param since the time from which the run counts as ended
 bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   if (run.status == RunStatus::running) return false;
-  if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())
-    return run.driver.process.alive();
+  if (run.driver.process.is_of_this_namespace() && !run.driver.has_lease())
+    return run.driver.process.is_alive();
   return driver::SteadyTime::clock::now() - since < start_timeout;
 }
 

@@ -38,8 +38,8 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
         before && before->instance && step.instance && *before->instance->of == *step.instance->of;
     before = &step;
     if (is_sibling) continue;  // The instances of a matrix share all of this.
-    errors.attempt(step, [&] { resolver.code_of(step); });
-    errors.attempt(step, [&] { docker::plan_image(step, {.root = pipeline.root}); });
+    errors.collect(step, [&] { resolver.code_of(step); });
+    errors.collect(step, [&] { docker::plan_image(step, {.root = pipeline.root}); });
   }
   errors.report(pipeline);
 }
@@ -183,7 +183,7 @@ core::ExitCode render_command(Context& context) {
   for (std::size_t i = 0; i < (only.empty() ? pipeline.steps.size() : wanted.size()); ++i) {
     const auto& step = pipeline.steps[only.empty() ? i : wanted[i]];
     docker::ImagePlan plan;
-    errors.attempt(step, [&] {
+    errors.collect(step, [&] {
       plan = docker::plan_image(
           step, {.root = pipeline.root, .template_dir = context.options().template_dir});
     });

@@ -256,7 +256,7 @@ core::ExitCode logs_command(Context& context) {
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;
-    if (driver::is_from_elsewhere(origin))
+    if (driver::is_from_remote_cache(origin))
       throw core::InputError("'" + step.name + "' was reused from " + origin +
                              ": its log is only on the machine that ran it, where `pipe logs` "
                              "shows it");

@@ -97,10 +97,10 @@ core::ExitCode published_command(Context& given) {
   const auto [name, version] = names.find(options.name);
   if (options.promote) {
     names.promote(name.name, options.promote);
-    print_current(context, names.of(name.name));
+    print_current(context, names.record_of(name.name));
   } else if (options.demote) {
     names.demote(name.name);
-    print_current(context, names.of(name.name));
+    print_current(context, names.record_of(name.name));
   } else if (!context.options().copy_to.empty()) {
     copy_version(context, names, *name.find(version));
   } else {
@@ -113,7 +113,7 @@ void publish_output(Context& context, store::RunStore& store, const std::string&
                     const store::StepRecord& step, const store::OutputRecord& output) {
   driver::PublishedNames names(context, store);
   names.publish(name, step, output);
-  print_current(context, names.of(name));
+  print_current(context, names.record_of(name));
 }
 
 }  // namespace pipeline::cli

@@ -124,7 +124,7 @@ json run_json(const store::RunRecord& run) {
              {"parameters", core::parse_json(run.parameters)}};
   if (run.ended == WallTime{}) entry.erase("took_ms");
   if (!run.note.empty()) entry["note"] = run.note;
-  if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
+  if (const auto& lease = run.driver.lease; run.driver.has_lease())
     entry["driver"] = {
         {"job", lease.name}, {"namespace", lease.name_space}, {"context", lease.context}};
   if (!run.git_commit.empty())

@@ -39,7 +39,7 @@ store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
                             const std::string& name) {
   auto step = driver::recorded_step(store, run, name);
   if (step.status != StepStatus::cached) return step;
-  if (driver::is_from_elsewhere(step.reused_from))
+  if (driver::is_from_remote_cache(step.reused_from))
     throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
                            ": its image is on the machine that ran it");
   const auto origin = store.runs().find(step.reused_from);

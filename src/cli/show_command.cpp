@@ -81,8 +81,8 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
   };
   line("file:         ", run.file);
   line("orchestrator: ", run.orchestrator);
-  if (run.driver.is_elsewhere() && run.status == RunStatus::running)
-    line("driver:       ", drivers.described(run));
+  if (run.driver.has_lease() && run.status == RunStatus::running)
+    line("driver:       ", drivers.describe(run));
   line("started:      ", core::format_time(run.started));
   line("tags:         ", report::tags_of(run));
   line("note:         ", run.note);

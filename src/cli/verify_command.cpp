@@ -7,11 +7,11 @@
 namespace pipeline::cli {
 namespace {
 
-const char* name_of(driver::DamagedArtifact::State state) {
+const char* name_of(driver::ArtifactFinding::State state) {
   switch (state) {
-    case driver::DamagedArtifact::State::damaged: return "damaged";
-    case driver::DamagedArtifact::State::missing: return "missing";
-    case driver::DamagedArtifact::State::not_here: break;
+    case driver::ArtifactFinding::State::damaged: return "damaged";
+    case driver::ArtifactFinding::State::missing: return "missing";
+    case driver::ArtifactFinding::State::not_here: break;
   }
   return "not on this machine";
 }
@@ -35,8 +35,8 @@ std::string to_text(const driver::Verification& found, const Paint& paint) {
   table.add({"ARTIFACT", "IS", "MADE BY"});
   bool has_damaged = false, has_missing = false;
   for (const auto& finding : found.findings) {
-    has_damaged |= finding.state == driver::DamagedArtifact::State::damaged;
-    has_missing |= finding.state == driver::DamagedArtifact::State::missing;
+    has_damaged |= finding.state == driver::ArtifactFinding::State::damaged;
+    has_missing |= finding.state == driver::ArtifactFinding::State::missing;
     table.add({finding.digest.hex().substr(0, 12), name_of(finding.state),
                finding.run.empty() ? "no run" : finding.output + " of run " + finding.run});
   }

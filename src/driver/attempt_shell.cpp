@@ -49,7 +49,7 @@ RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStor
   return outputs;
 }
 
-/// Moves the recorded outputs to their steps.
+/// Moves the recorded outputs to their steps. A step that has all of its outputs has succeeded.
 void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.size(); ++i) {
     auto own = recorded.extract(steps.spec(i).name);
@@ -60,7 +60,7 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
   }
 }
 
-/// Adds a round that the run had. @return false if it had no further round
+/// Adds a round that the run had. Returns false if the run had no further round.
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
     if (!steps.is_loop_head(i) ||
@@ -91,26 +91,6 @@ const StepSpec& step_named(const engine::RunSteps& steps, const std::string& nam
     if (steps.spec(i).name == name) return steps.spec(i);
   throw core::InputError("the pipeline has no step '" + name + "' any more",
                          "a shell takes the settings and variables from the pipeline file");
-}
-
-/// Reports how the step differs from the one that the attempt ran.
-void report_differences(Session& session, const engine::Services& services, const StepSpec& step,
-                        const RecordedAttempt& found, const std::string& environment_id,
-                        const engine::OutputsOf& outputs_of) {
-  if (environment_id.empty()) return;
-  engine::StepKeys keys(services);
-  session.workspace.await(
-      keys.data().look_up(services.pipeline, session.remote_cache(), found.run.id));
-  const auto now = keys.key(step, {.id = environment_id}, outputs_of);
-  if (now.key == found.step.key) return;
-  std::string changes;
-  for (const auto& line :
-       engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
-    if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
-  session.workspace.note("note: '" + step.name + "' has changed since run " + found.run.id +
-                         changes +
-                         ". The shell has the code, inputs and image of the attempt, and the "
-                         "command, variables and other settings of the present pipeline");
 }
 
 std::vector<std::string> words_of(const ShellAttempt& wanted) {
@@ -180,6 +160,8 @@ class AttemptShell {
   core::ExitCode open_another(const ShellAttempt& wanted);
   const StepSpec& step() const { return step_named(steps_, found_.step.name); }
   orchestrators::Environment environment(EventSink& events);
+  void report_differences(const engine::Services& services, const std::string& environment_id,
+                          const engine::OutputsOf& outputs_of);
   engine::StepShell request(const ShellAttempt& wanted, EventSink& events);
   void stop_at_signals();
 
@@ -204,7 +186,25 @@ orchestrators::Environment AttemptShell::environment(EventSink& events) {
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
 
-/// Returns the request for a shell of its own, without its outputs and process.
+/// Reports how the step of the present pipeline differs from the one that the attempt ran.
+void AttemptShell::report_differences(const engine::Services& services,
+                                      const std::string& environment_id,
+                                      const engine::OutputsOf& outputs_of) {
+  if (environment_id.empty()) return;
+  engine::StepKeys keys(services);
+  workspace_.await(keys.data().look_up(services.pipeline, session_.remote_cache(), found_.run.id));
+  const auto now = keys.key(step(), {.id = environment_id}, outputs_of);
+  if (now.key == found_.step.key) return;
+  std::string changes;
+  for (const auto& line :
+       engine::differences(session_.store.cache().key_parts(found_.step.key), now.parts))
+    if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
+  workspace_.note("note: '" + step().name + "' has changed since run " + found_.run.id + changes +
+                  ". The shell has the code, inputs and image of the attempt, and the command, "
+                  "variables and other settings of the present pipeline");
+}
+
+/// Returns the request for a shell of its own, without `outputs_of` and `process`.
 engine::StepShell AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
   engine::StepShell shell{
       .step = step(),
@@ -247,8 +247,8 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
       process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
               : "'" + step().name + "'";
   if (wanted.has_terminal)
-    workspace_.note("beside " + process_name +
-                    ", which runs: in its place and with its variables; changes that you make here "
+    workspace_.note("the shell runs beside " + process_name +
+                    ", in the same place and with the same variables; changes that you make here "
                     "affect the running process");
   stop_at_signals();
   const auto code =
@@ -283,7 +283,7 @@ core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
   };
   Notices events(workspace_);
   const auto prepared = environment(events);
-  report_differences(session_, services, step(), found_, prepared.id, outputs_of);
+  report_differences(services, prepared.id, outputs_of);
   if (wanted.has_terminal)
     workspace_.note(
         "attempt " + std::to_string(found_.attempt.number) + " of '" + step().name + "' in run " +

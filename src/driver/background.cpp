@@ -26,8 +26,8 @@ void replace_stream(int stream, const char* path, int flags) {
     core::Descriptor terminal,
     const std::function<core::ExitCode(Background& background)>& drive) noexcept {
   ::setsid();
-  // The end of the terminal must not end the driver. This is a handler, because the steps would
-  // inherit SIG_IGN.
+  // The end of the terminal must not end the driver. Steps would inherit SIG_IGN, but do
+  // not inherit a handler.
   std::signal(SIGHUP, [](int) {});
   Background background(std::move(terminal));
   ::_exit(static_cast<int>(drive(background)));

@@ -16,8 +16,8 @@
 
 namespace pipeline::driver {
 
-/// The terminal, as a driver in the background sees it. Before leave_terminal(), the driver writes
-/// to the terminal as any command does.
+/// Leaves the terminal for a driver in the background, and then records its events. Before
+/// leave_terminal(), the driver writes to the terminal as any command does.
 class Background {
  public:
   /// @param terminal a pipe to the command at the terminal, which waits for the report

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 /// time, and a lost pod is replaced.
 constexpr std::chrono::seconds max_silence{30};
 
-void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
+void send_signal(const core::Descriptor& process, int signal, const store::RunRecord& run) {
   if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
     throw core::system_error("cannot stop process " + std::to_string(run.driver.process.pid) +
                                  ", which drives run " + run.id,
@@ -66,14 +66,14 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   // The descriptor is opened before the check, so that it cannot be another process that got the
   // same number since.
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
-  if (!process || !run.driver.process.alive()) return false;
+  if (!process || !run.driver.process.is_alive()) return false;
   if (!has_open(store.folder(), static_cast<long>(run.driver.process.pid)))
     throw core::InputError("run " + run.id + " names process " +
                                std::to_string(run.driver.process.pid) +
                                " as its driver, which has not opened this state folder",
-                           "nothing was stopped: only a driver of this folder's runs is");
+                           "nothing was stopped: somebody may have changed the state folder");
   // Neither signal makes the driver give up, however often the command is repeated.
-  send(process, wanted.now ? stop_at_once : SIGTERM, run);
+  send_signal(process, wanted.now ? stop_at_once : SIGTERM, run);
   announce_stop(workspace, wanted, run);
   pollfd ended{process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
@@ -117,7 +117,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                                 lease.name);
   held.record_end();
-  drivers.bring_home(run);
+  drivers.retrieve(run);
   const auto now = store.runs().find(run.id);
   if (!now || now->status != RunStatus::running)
     return true;  // The run ended just before it could be cancelled.
@@ -138,15 +138,15 @@ CancelledRun cancel_run(Workspace& workspace, const std::string& name,
 
   const bool is_unknown = drivers.liveness_of(run) == Drivers::Liveness::unknown;
   const bool is_forced = is_unknown && wanted.force;
-  if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
+  if (is_unknown && !is_forced && !run.driver.has_lease()) throw drivers.liveness_error(run);
   bool is_stopped = false;
   if (!is_forced)
-    is_stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
-                                           : stop_process(workspace, wanted, store, run);
-  const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
+    is_stopped = run.driver.has_lease() ? stop_driver(workspace, wanted, drivers, run)
+                                        : stop_process(workspace, wanted, store, run);
+  const std::string driver = run.driver.has_lease() ? "its driver" : "its process";
   recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
   return {store.runs().find(run.id).value_or(run),
-          is_stopped ? "stopped" : gone + " was gone; its remains have been removed"};
+          is_stopped ? "stopped" : driver + " was gone; its remains have been removed"};
 }
 
 }  // namespace pipeline::driver

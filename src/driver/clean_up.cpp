@@ -56,8 +56,8 @@ class Cleaner {
     if (!dry_run_) nothing_runs_ = store::StateLock::hold_artifacts(store_->folder());
   }
 
-  /// Runs a part that needs an engine. Where none answers, its things stay; that is an error if
-  /// nothing else was asked for, or found.
+  /// Runs a part that needs an engine. If no engine answers, reports that `things` stay, where all
+  /// parts were wanted or another part has found something; otherwise throws the engine's error.
   template <class Part>
   void on_engine(const char* things, Part part) {
     try {
@@ -67,12 +67,10 @@ class Cleaner {
       kept(std::string(things) + ": " + error.what());
     }
   }
-  void containers();
-  json all_images();
-  void image_files();
-  void images();
-  void environments();
-  void runs();
+  void remove_containers();
+  void remove_images();
+  void remove_environments();
+  void remove_runs();
   CleanUpReport report() && { return std::move(report_); }
 
  private:
@@ -92,14 +90,16 @@ class Cleaner {
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown || run.driver.is_elsewhere())
+    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown || run.driver.has_lease())
       return "which is running";
-    const auto error = drivers_->not_known(run);
+    const auto error = drivers_->liveness_error(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
   }
+  json all_images();
+  void remove_image_files();
   bool remove_image(const std::string& id, const std::vector<std::string>& names);
-  void images_above_budget();
-  void resolver_cache();
+  void remove_images_above_budget();
+  void remove_resolver_cache();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   bool make_room(const std::string& failure);
   void forget_unused(const store::RunRecord& run);
@@ -143,10 +143,11 @@ class Cleaner {
   CleanUpReport report_;
 };
 
-void Cleaner::containers() {
+void Cleaner::remove_containers() {
   if (!store_) return;
   if (!dry_run_) recover_dead_runs(workspace_, *store_);
-  const auto is_alive = [&](const std::string& id) {
+  // Returns true for a run whose containers stay; reports the others.
+  const auto stays = [&](const std::string& id) {
     const auto run = store_->runs().find(id);
     if (run && run->id == id && run->status == RunStatus::running &&
         store_->drivers().liveness(*run) != store::Liveness::dead)
@@ -159,12 +160,12 @@ void Cleaner::containers() {
     const auto orchestrator = make_orchestrator(
         workspace_, entry.name,
         {.state = store_->folder(), .connection = workspace_.options().connection});
-    workspace_.await(orchestrator->remove_orphans(is_alive));
+    workspace_.await(orchestrator->remove_orphans(stays));
   }
 }
 
 /// Removes the files that were made of images for the nodes of a cluster, unless jobs may use them.
-void Cleaner::image_files() {
+void Cleaner::remove_image_files() {
   for (const auto& entry : orchestrators::catalog()) {
     if (!entry.traits.makes_image_files) continue;
     const auto orchestrator = make_orchestrator(
@@ -193,16 +194,16 @@ json Cleaner::all_images() {
   return images ? *images : json::array();
 }
 
-void Cleaner::images() {
+void Cleaner::remove_images() {
   if (some_run_goes_on()) return kept("the images, since a run is in progress");
-  if (wanted_.keep_storage.empty()) image_files();
+  if (wanted_.keep_storage.empty()) remove_image_files();
   // A `pipe` that was killed during a build by the classic builder has left the images of its
   // stages. A build of another state folder may be in progress, so young images stay.
   constexpr std::time_t max_build = 6 * 3600;  // Seconds.
   if (!dry_run_)
     workspace_.await(
         docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - max_build));
-  if (!wanted_.keep_storage.empty()) return images_above_budget();
+  if (!wanted_.keep_storage.empty()) return remove_images_above_budget();
   for (const auto& image : all_images()) {
     const auto id = docker::text_at(image, "Id");
     if (id.empty()) continue;
@@ -213,11 +214,11 @@ void Cleaner::images() {
     const bool has_other_names = names.size() < docker::names_of(image).size();
     removed("image", names.front(), has_other_names ? 0 : size - std::min(size, shared));
   }
-  resolver_cache();
+  remove_resolver_cache();
 }
 
 /// Removes the volume where the resolver of Python packages keeps uv; its next use fills it again.
-void Cleaner::resolver_cache() {
+void Cleaner::remove_resolver_cache() {
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* volumes = core::member(usage, "Volumes");
   if (!volumes || !volumes->is_array()) return;
@@ -237,7 +238,7 @@ void Cleaner::resolver_cache() {
 }
 
 /// Removes virtual environments of local steps, which all pipelines of the user share.
-void Cleaner::environments() {
+void Cleaner::remove_environments() {
   if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
   for (const auto& folder : orchestrators::processes::unused_environments()) {
     const auto bytes = size_of(folder);
@@ -264,7 +265,7 @@ bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>
 }
 
 /// Removes the least recently used images until the layers of the others fit the budget.
-void Cleaner::images_above_budget() {
+void Cleaner::remove_images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
   auto images = workspace_.await(docker::stored_images(engine()));
@@ -320,8 +321,8 @@ bool Cleaner::make_room(const std::string& failure) {
   return freed > 0 || !logs.empty();
 }
 
-/// Within a budget, forgets the results of the run that no remaining run uses: otherwise all its
-/// results stay if one of them is reused.
+/// Within a budget, forgets the results of the run that no remaining run uses: otherwise all
+/// results of the run stay if one of them is reused.
 void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id))
@@ -413,7 +414,7 @@ bool Cleaner::keeps_result(const OldRuns& old, const std::string& run,
 void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
   auto in_use = used_;
   for (const auto& name : store_->published().names())
-    for (const auto& version : store_->published().of(name).versions)
+    for (const auto& version : store_->published().find(name).versions)
       in_use.insert(version.output.digest);
   for (const auto& run : old) {
     old_logs_.push_back(store_->paths().log_file(run.id));
@@ -447,7 +448,7 @@ Bytes Cleaner::collect_artifacts() {
   return bytes;
 }
 
-void Cleaner::runs() {
+void Cleaner::remove_runs() {
   if (!store_) return;
   if (!dry_run_) try {
       recover_dead_runs(workspace_, *store_);
@@ -480,10 +481,11 @@ CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
   if (wanted.remote) return clean_remote_store(workspace, wanted, on_kept);
   Cleaner cleaner(workspace, wanted, on_kept);
   if (wanted.containers || wanted.all)
-    cleaner.on_engine("the containers", [&] { cleaner.containers(); });
-  if (cleans_runs(wanted)) cleaner.runs();
-  if (wanted.environments || wanted.all) cleaner.environments();
-  if (wanted.images || wanted.all) cleaner.on_engine("the images", [&] { cleaner.images(); });
+    cleaner.on_engine("the containers", [&] { cleaner.remove_containers(); });
+  if (cleans_runs(wanted)) cleaner.remove_runs();
+  if (wanted.environments || wanted.all) cleaner.remove_environments();
+  if (wanted.images || wanted.all)
+    cleaner.on_engine("the images", [&] { cleaner.remove_images(); });
   return std::move(cleaner).report();
 }
 

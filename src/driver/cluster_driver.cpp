@@ -9,7 +9,6 @@
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
-#include "driver/invocation.hpp"
 #include "driver/run_driver.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "remote_driver/driver_store.hpp"
@@ -109,7 +108,7 @@ void ClusterDriver::hand_on_at_signal() {
 void ClusterDriver::save_to(const settings::RemoteStoreSettings& remote) {
   artifacts_.emplace(workspace_.loop(), remote);
   replica_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
-  // If the run was brought home, there is no replica any more, and no later process reads it.
+  // The replica is gone if another machine has retrieved the run: no later process reads it then.
   if (workspace_.await(replica_->take_over(store_, store_.paths().detached_folder(run_))))
     uploader_.emplace(workspace_.loop(), *replica_, store_, [this] { lease_->check(); });
 }
@@ -160,7 +159,7 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
   const auto run = workspace.find_run(store, name);
   auto options = recorded_options(store, run.id, workspace.options());
   auto detached = detached_of(store, run.id);
-  if (!options || !detached || !run.driver.is_elsewhere())
+  if (!options || !detached || !run.driver.has_lease())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->connection.erase("context");  // The context belongs to the machine that started the run.
   Workspace run_workspace(std::move(*options), workspace.notes());

@@ -87,8 +87,10 @@ CodeFacts facts_of(const spec::CodeSet& code) {
     const auto bytes = fs::file_size(file.source, error);
     if (error) continue;
     facts.total += bytes;
-    if (!facts.largest || bytes > facts.largest_bytes)
-      facts.largest = &file, facts.largest_bytes = bytes;
+    if (!facts.largest || bytes > facts.largest_bytes) {
+      facts.largest = &file;
+      facts.largest_bytes = bytes;
+    }
     files.push_back(file.source);
   }
   facts.pointer = first_pointer(files);

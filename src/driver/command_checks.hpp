@@ -1,5 +1,5 @@
 /// @file
-/// Warnings about steps' commands that need no engine.
+/// Checks of steps' commands, code and settings that need no engine.
 #pragma once
 
 #include <vector>

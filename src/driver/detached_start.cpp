@@ -183,7 +183,8 @@ void keep_lock(Session& session, const fs::path& file) {
                              error.value());
 }
 
-/// Records the run's options for its driver. @param file the copy of the pipeline's file
+/// Records the run's options for its driver.
+/// @param file the copy of the pipeline's file
 void keep(Session& session, const fs::path& file, const DetachedRecord& detached) {
   Invocation options = session.workspace.options();
   options.file = file;
@@ -235,7 +236,8 @@ class DetachedStart {
   DetachedRun start();
 
  private:
-  /// Throws the errors that would otherwise occur only in the cluster.
+  /// Recovers dead runs, lets other machines use the store, and throws the errors that would
+  /// otherwise occur only in the cluster.
   void check();
   /// Returns the run's options, with the Lease that its driver will hold.
   engine::EngineOptions options();
@@ -347,8 +349,10 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
     if (is_decided || std::chrono::steady_clock::now() > until ||
         observer_.cancel().level() != core::StopLevel::none)
       co_return status;
-    if (!status.waits_for.empty() && status.waits_for != reported)
-      observer_.say("the driver waits: " + (reported = status.waits_for));
+    if (!status.waits_for.empty() && status.waits_for != reported) {
+      reported = status.waits_for;
+      observer_.say("the driver waits: " + reported);
+    }
     asio::steady_timer pause(client_.loop(), 250ms);
     co_await pause.async_wait(asio::use_awaitable);
   }

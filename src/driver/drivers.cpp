@@ -15,8 +15,7 @@ namespace {
 /// An answer of a cluster, and the progress in a replica, are used again for this time.
 constexpr std::chrono::seconds max_answer_age{3}, max_progress_age{1};
 /// A command that only shows runs does not wait long for a cluster.
-constexpr async::RetryPolicy quick_retries{std::chrono::milliseconds(200),
-                                           std::chrono::milliseconds(200), 1};
+constexpr async::RetryPolicy quick_retries{.max_tries = 1};
 
 /// Waits until the driver's pod is gone, because a driver whose pod is being deleted saves the run
 /// once more. A pod that stays, for example on a lost node, saves nothing after the duration of its
@@ -45,7 +44,7 @@ void require_own_job(const store::RunRecord& run) {
 }
 
 std::string name_of(const store::Driver& driver) {
-  if (driver.is_elsewhere())
+  if (driver.has_lease())
     return "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space;
   auto name = "process " + std::to_string(driver.process.pid);
   if (driver.process.is_of_this_namespace()) return name;
@@ -58,7 +57,7 @@ struct Drivers::RemoteReplica {
   std::optional<blobs::RemoteArtifacts> artifacts;
   std::optional<remote_driver::RunReplica> replica;
   std::optional<Clock::time_point> asked;  ///< Time of the last download.
-  bool is_told = false;  ///< The user has been notified that the replica does not respond.
+  bool is_reported = false;  ///< The user has been told that the replica does not respond.
 };
 
 Drivers::Drivers(remote_driver::DriverContext context, store::RunStore& store)
@@ -70,24 +69,24 @@ Drivers::RemoteReplica& Drivers::replica_of(const store::RunRecord& run) {
   if (known) return *known;
   known = std::make_unique<RemoteReplica>();
   const auto options = invocation_of(store_, run.id);
-  if (run.driver.is_elsewhere() && options && options->remote_store.is_given()) {
+  if (run.driver.has_lease() && options && options->remote_store.is_given()) {
     auto& artifacts = known->artifacts.emplace(
         context_.loop, options->remote_store,
-        async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
+        async::RetryPolicy{.first_pause = std::chrono::milliseconds(200), .max_tries = 2});
     known->replica.emplace(artifacts, run.id);
   }
   return *known;
 }
 
 void Drivers::update(store::RunRecord& run) {
-  if (run.status == RunStatus::running && run.driver.is_elsewhere() && replica_of(run).replica)
+  if (run.status == RunStatus::running && run.driver.has_lease() && replica_of(run).replica)
     liveness_of(run);
 }
 
 Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
-  const auto life = ask(run);
-  download_progress(run, life == Liveness::dead);
-  return life;
+  const auto liveness = ask(run);
+  download_progress(run, liveness == Liveness::dead);
+  return liveness;
 }
 
 bool Drivers::goes_on(store::RunRecord& run) {
@@ -110,7 +109,7 @@ void Drivers::download_progress(store::RunRecord& run, bool is_gone) {
     // The end of a run is the last thing that is saved.
     if (run.status != RunStatus::running) context_.await(remote.replica->remove());
   } catch (const core::EnvironmentError& error) {
-    if (!std::exchange(remote.is_told, true))
+    if (!std::exchange(remote.is_reported, true))
       context_.note("note: the progress of run " + run.id + " cannot be read: " + error.what());
   }
   remote.asked = Clock::now();
@@ -121,7 +120,7 @@ void Drivers::download(store::RunRecord& run, RemoteReplica& remote) {
   run = store_.runs().find(run.id).value_or(run);
 }
 
-void Drivers::bring_home(store::RunRecord& run) {
+void Drivers::retrieve(store::RunRecord& run) {
   auto& remote = replica_of(run);
   if (!remote.replica) return;
   context_.await(wait_for_last_save(context_.loop, run.driver.lease));
@@ -131,58 +130,59 @@ void Drivers::bring_home(store::RunRecord& run) {
 
 /// Returns the liveness of the driver: looks up its process, or asks its cluster.
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
-  if (!run.driver.is_elsewhere()) {
-    const auto life = store_.drivers().liveness(run);
-    if (life == Liveness::unknown)
-      silence_ =
+  if (!run.driver.has_lease()) {
+    const auto liveness = store_.drivers().liveness(run);
+    if (liveness == Liveness::unknown)
+      why_unknown_ =
           "it runs on another machine or in another container, and this machine sees no heartbeat "
           "of it";
-    return life;
+    return liveness;
   }
   const auto now = Clock::now();
   if (const auto known = answers_.find(run.id);
-      known != answers_.end() && now - known->second.at < max_answer_age) {
-    silence_ = known->second.silence;
-    return known->second.life;
+      known != answers_.end() && now - known->second.asked < max_answer_age) {
+    why_unknown_ = known->second.why_unknown;
+    return known->second.liveness;
   }
   const auto& lease = run.driver.lease;
   const std::pair cluster(lease.context, lease.name_space);
   if (const auto silent = silent_clusters_.find(cluster);
       silent != silent_clusters_.end() && now - silent->second.asked < max_answer_age) {
-    silence_ = silent->second.silence;
+    why_unknown_ = silent->second.error;
     return Liveness::unknown;
   }
-  auto life = Liveness::unknown;
+  auto liveness = Liveness::unknown;
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   quick_retries);
-    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
-               ? Liveness::alive
-               : Liveness::dead;
+    liveness = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
+                   ? Liveness::alive
+                   : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
-    silence_ = error.what();
+    why_unknown_ = error.what();
   } catch (const core::InputError& error) {
-    silence_ = error.diagnostics().front().message;
+    why_unknown_ = error.diagnostics().front().message;
   }
-  if (life == Liveness::unknown) silent_clusters_[cluster] = {Clock::now(), silence_};
-  answers_[run.id] = {life, Clock::now(), life == Liveness::unknown ? silence_ : std::string()};
-  return life;
+  const bool is_unknown = liveness == Liveness::unknown;
+  if (is_unknown) silent_clusters_[cluster] = {Clock::now(), why_unknown_};
+  answers_[run.id] = {liveness, Clock::now(), is_unknown ? why_unknown_ : std::string()};
+  return liveness;
 }
 
-core::EnvironmentError Drivers::not_known(const store::RunRecord& run) const {
+core::EnvironmentError Drivers::liveness_error(const store::RunRecord& run) const {
   const auto& pipe = context_.program;
   return core::EnvironmentError(
       "it is not known whether the driver of run " + run.id + " is alive, " + name_of(run.driver) +
-          ": " + silence_,
+          ": " + why_unknown_,
       {"look for the driver there; if it runs, `" + pipe + " cancel " + run.id + "` stops it there",
        "if the driver is gone, `" + pipe + " cancel " + run.id +
            " --force` records that here; then the run can be resumed or removed"});
 }
 
-std::string Drivers::described(store::RunRecord& run) {
+std::string Drivers::describe(store::RunRecord& run) {
   const auto& lease = run.driver.lease;
   auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
-  if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
+  if (liveness_of(run) == Liveness::unknown) return text + ": " + why_unknown_;
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   quick_retries);

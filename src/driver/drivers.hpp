@@ -25,7 +25,7 @@ class Drivers {
   void update(store::RunRecord& run);
   /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
   /// everything that the driver has saved to the replica, and removes the replica.
-  void bring_home(store::RunRecord& run);
+  void retrieve(store::RunRecord& run);
 
   using Liveness = store::Liveness;
   /// Returns the liveness of the driver of a run that is recorded as running. A cluster is queried
@@ -37,23 +37,22 @@ class Drivers {
   bool goes_on(store::RunRecord& run);
   /// Returns `the Job x in the namespace y of context z: its pod w`. If no pod drives the run, the
   /// text says why the pod does not start, or how the last pod has failed.
-  std::string described(store::RunRecord& run);
-  /// Returns why the liveness of the last driver was unknown.
-  const std::string& silence() const { return silence_; }
-  /// Returns the error for a run whose driver's liveness is unknown.
-  core::EnvironmentError not_known(const store::RunRecord& run) const;
+  std::string describe(store::RunRecord& run);
+  /// Returns the error for a run for which liveness_of() has just returned that the liveness is
+  /// unknown.
+  core::EnvironmentError liveness_error(const store::RunRecord& run) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Answer {
-    Liveness life;
-    Clock::time_point at;
-    std::string silence;  ///< Why the liveness is unknown.
+    Liveness liveness;
+    Clock::time_point asked;
+    std::string why_unknown;  ///< Empty if the liveness is known.
   };
   /// A cluster that does not respond.
   struct SilentCluster {
     Clock::time_point asked;
-    std::string silence;  ///< The error of its last request.
+    std::string error;  ///< The error of its last request.
   };
   struct RemoteReplica;
   Liveness ask(const store::RunRecord& run);
@@ -67,7 +66,7 @@ class Drivers {
   std::map<std::string, Answer> answers_;                           ///< Keyed by run.
   /// Keyed by context and namespace.
   std::map<std::pair<std::string, std::string>, SilentCluster> silent_clusters_;
-  std::string silence_;  ///< See silence().
+  std::string why_unknown_;  ///< Why the liveness of the last driver was unknown.
 };
 
 /// Returns how to reach the cluster of the Lease.

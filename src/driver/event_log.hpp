@@ -14,8 +14,8 @@
 
 namespace pipeline::driver {
 
-/// Returns the event logs of a run, the oldest first. They are beside the run's other logs, so that
-/// they are removed with the run and saved to its replica.
+/// Returns the event logs of a run, the oldest first. The files are beside the run's other logs,
+/// and thus removed with the run and saved to its replica.
 std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run);
 
 class EventLog {

@@ -65,7 +65,7 @@ async::Task<> lock_all(Session& session, RunObserver& observer) {
 
 void lock_packages(Session& session, RunObserver& observer) {
   if (!session.lock().options().frozen) session.lock().accept_conflicts();
-  session.pipeline();
+  session.pipeline();  // Errors of the file are reported before errors of the machine.
   require_engine(session);
   observer.begin(session.workspace.loop());
   const auto forwarded = session.workspace.run_stopped_by(observer.cancel());

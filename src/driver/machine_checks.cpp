@@ -3,7 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "core/error.hpp"
@@ -39,12 +39,12 @@ class MachineChecks {
   explicit MachineChecks(Workspace& workspace) : workspace_(workspace) {}
 
   std::vector<MachineCheck> examine() {
-    devices();
-    engine();
-    python();
-    slurm();
-    service();
-    state();
+    check_gpus();
+    check_engine();
+    check_python();
+    check_slurm();
+    check_service();
+    check_state();
     return std::move(checks_);
   }
 
@@ -64,7 +64,7 @@ class MachineChecks {
     return {};
   }
 
-  void engine() {
+  void check_engine() {
     docker::Endpoint endpoint;
     try {
       endpoint = docker::find_endpoint();
@@ -84,21 +84,21 @@ class MachineChecks {
                          : "use Docker Engine 18.09 or newer"});
       }
       const auto system = workspace_.await(engine.system_info());
-      kind(info, system);
-      engine_disk(system);
-      images(engine);
-      limits(info, system);
-      gpus(endpoint, info, system);
-      runc(workspace_.await(engine.call("GET", "/version")));
+      report_engine_kind(info, system);
+      check_engine_disk(system);
+      report_images(engine);
+      check_limits(info, system);
+      check_gpu_access(endpoint, info, system);
+      check_runc(workspace_.await(engine.call("GET", "/version")));
     } catch (const core::EnvironmentError& error) {
       add("engine", CheckLevel::fail, error.what(), error.advice());
     }
-    credentials();
+    check_credentials();
   }
 
   /// Reports the free space of the file system that has the folder.
   /// @param fix advice if there is little space
-  void disk(const char* name, const std::filesystem::path& folder, const char* fix) {
+  void check_disk(const char* name, const std::filesystem::path& folder, const char* fix) {
     struct statvfs status {};
     auto existing = folder;
     while (::statvfs(existing.c_str(), &status) != 0) {
@@ -113,15 +113,16 @@ class MachineChecks {
         level == CheckLevel::ok ? std::vector<std::string>{} : std::vector<std::string>{fix});
   }
 
-  void engine_disk(const json& system) {
+  void check_engine_disk(const json& system) {
     const auto root = docker::text_at(system, "DockerRootDir");
     std::error_code error;
     if (!root.empty() && std::filesystem::exists(root, error))
-      disk("engine's disk", root,
-           "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
+      check_disk(
+          "engine's disk", root,
+          "`pipe clean --images` removes images that pipe has built, `docker system prune` more");
   }
 
-  void images(docker::EngineApi& engine) {
+  void report_images(docker::EngineApi& engine) {
     const auto storage = docker::storage_of(workspace_.await(docker::stored_images(engine)));
     if (storage.images == 0) return;
     add("images", CheckLevel::ok,
@@ -133,7 +134,7 @@ class MachineChecks {
   }
 
   /// Reports how the engine runs, and the features of pipe that this excludes.
-  void kind(const docker::EngineInfo& info, const json& system) {
+  void report_engine_kind(const docker::EngineInfo& info, const json& system) {
     const bool has_containerd = docker::has_containerd_store(system);
     const bool is_rootless = docker::has_security_option(system, "rootless");
     const auto text = [&](const char* key, const char* otherwise) {
@@ -165,7 +166,7 @@ class MachineChecks {
           {"give the steps `run_args: {security_opt: [label=disable]}`"});
   }
 
-  void limits(const docker::EngineInfo& info, const json& system) {
+  void check_limits(const docker::EngineInfo& info, const json& system) {
     std::string missing;
     // Podman looks for the quota where cgroup v1 has it, also on v2.
     const bool quota_is_unknown = info.podman && docker::text_at(system, "CgroupVersion") == "2";
@@ -186,8 +187,8 @@ class MachineChecks {
 
   /// Reports how the engine gives GPUs to containers. For an engine on another machine, only its
   /// methods are known, not the machine's GPUs.
-  void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine,
-            const json& system) {
+  void check_gpu_access(const docker::Endpoint& endpoint, const docker::EngineInfo& engine,
+                        const json& system) {
     const bool has_gpu = has_gpu_ && endpoint.is_of_this_machine();
     const docker::GpuAccess access(engine, system);
     std::string methods;
@@ -219,7 +220,7 @@ class MachineChecks {
     }
   }
 
-  void devices() {
+  void check_gpus() {
     const auto inventory = gpu::Machine().read();
     std::error_code error;
     if (inventory.unavailable) {
@@ -263,7 +264,7 @@ class MachineChecks {
     return text;
   }
 
-  void runc(const json& version) {
+  void check_runc(const json& version) {
     const auto* components = core::member(version, "Components");
     if (!components) return;
     for (const auto& component : *components) {
@@ -282,7 +283,7 @@ class MachineChecks {
     }
   }
 
-  void credentials() {
+  void check_credentials() {
     try {
       const auto config = docker::config_file();
       std::vector<std::string> registries;
@@ -312,7 +313,7 @@ class MachineChecks {
   }
 
   /// Reports nothing where Slurm's commands are missing: few machines are login nodes.
-  void slurm() {
+  void check_slurm() {
     const auto [version, is_installed] = output_of({"sbatch", "--version"});
     if (!is_installed) return;
     if (const auto [partitions, answers] = output_of({"sinfo", "--noheader", "--format=%R"});
@@ -329,7 +330,7 @@ class MachineChecks {
   }
 
   /// Asks the service that the profile names, such as the login node of a cluster.
-  void service() try {
+  void check_service() try {
     const auto& options = workspace_.options();
     if (options.connection.empty()) return;
     const auto state = workspace_.existing_state();
@@ -344,7 +345,7 @@ class MachineChecks {
     add("cluster", CheckLevel::fail, error.what(), error.advice());
   }
 
-  void python() {
+  void check_python() {
     const auto [version, has_python] = output_of({"python3", "-I", "--version"});
     if (!has_python) {
       add("Python", CheckLevel::warn, "python3 is missing; only `--orchestrator local` needs it",
@@ -373,7 +374,7 @@ class MachineChecks {
   }
 
   /// Reports whether the folder can be made.
-  void new_state(const std::filesystem::path& folder) {
+  void check_new_state(const std::filesystem::path& folder) {
     auto existing = folder;
     std::error_code error;
     while (!std::filesystem::exists(existing, error) && existing.has_relative_path())
@@ -388,11 +389,11 @@ class MachineChecks {
     }
   }
 
-  void state() {
+  void check_state() {
     const auto state = workspace_.existing_state();
     if (!state) {
-      new_state(workspace_.state_beside(std::filesystem::current_path() / "pipeline.yaml"));
-      disk("disk", std::filesystem::current_path(), "free some space");
+      check_new_state(workspace_.state_beside(std::filesystem::current_path() / "pipeline.yaml"));
+      check_disk("disk", std::filesystem::current_path(), "free some space");
       return;
     }
     try {
@@ -418,7 +419,7 @@ class MachineChecks {
     } catch (const core::EnvironmentError& error) {
       add("state", CheckLevel::fail, error.what(), error.advice());
     }
-    disk("disk", *state, "`pipe clean --runs --keep 5` removes old runs and their artifacts");
+    check_disk("disk", *state, "`pipe clean --runs --keep 5` removes old runs and their artifacts");
   }
 
   Workspace& workspace_;

@@ -87,7 +87,7 @@ void write_manifests(const Workspace& workspace, const PipelineSpec& pipeline,
   const auto file_names = file_names_of(pipeline);
   StepErrors errors;
   for (const auto* step : steps)
-    errors.attempt(*step, [&] { job_of(workspace, pipeline, *step, file_names); });
+    errors.collect(*step, [&] { job_of(workspace, pipeline, *step, file_names); });
   errors.report(pipeline);
   // Each Job is written before the next is made: 100,000 of them would take gigabytes.
   std::string text = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";

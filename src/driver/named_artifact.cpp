@@ -17,7 +17,7 @@ namespace {
 std::optional<NamedArtifact> published_as(store::RunStore& store, const std::string& words) {
   const auto named = store::PublishedReference::parse(words);
   if (!named) return std::nullopt;
-  const auto name = store.published().of(named->name);
+  const auto name = store.published().find(named->name);
   const auto* found = name.find(named->version);
   return found ? std::optional(NamedArtifact{found->output.digest}) : std::nullopt;
 }

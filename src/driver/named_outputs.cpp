@@ -10,7 +10,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// Returns the place of the dot behind a selector in brackets; npos if there is none.
+/// Returns the position of the dot behind a selector in brackets; npos if there is none.
 std::size_t dot_behind_selector(const std::string& wanted) {
   const auto bracket = wanted.rfind(']');
   return bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);

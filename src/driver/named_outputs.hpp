@@ -22,7 +22,8 @@ std::vector<NamedOutput> find_outputs(store::RunStore& store, const store::RunRe
                                       const std::vector<store::StepRecord>& steps,
                                       const std::string& wanted);
 
-/// Returns the same. Throws InputError if there is no such step or output.
+/// Returns the outputs as find_outputs() does. Throws InputError if there is no such step or
+/// output.
 std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunRecord& run,
                                        const std::vector<store::StepRecord>& steps,
                                        const std::string& wanted);

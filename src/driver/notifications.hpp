@@ -23,12 +23,12 @@ class Notifier {
            const std::string& run, EventSink& events)
       : workspace_(workspace), pipeline_(pipeline), store_(store), run_(run), events_(events) {}
 
-  /// Sends the question of a step, with the address of a page that answers it where a profile says
-  /// at which address people reach the page.
+  /// Sends the question of a step. If a profile has the address of `pipe serve`, the message has
+  /// the address of a page that answers the question.
   /// @param stop ends the delivery
   async::Task<> send_question(std::string step, std::string question, core::CancelSource& stop);
   /// Sends the notifications for this end of the run.
-  /// @param stop stops the run. A stop after this call ends the delivery; after an immediate stop
+  /// @param stop stops the run. A stop during this call ends the delivery; after an immediate stop
   /// before this call, the delivery takes two seconds at most.
   void send_end(core::CancelSource& stop);
 

@@ -76,7 +76,7 @@ const std::vector<store::TreeEntry>& PipelineSource::files_of(
     const StepSpec& step, const std::filesystem::path& scripts) {
   const spec::CodeSet* set = nullptr;
   StepErrors errors;
-  errors.attempt(step, [&] { set = &resolver().code_of(step); });
+  errors.collect(step, [&] { set = &resolver().code_of(step); });
   errors.report(pipeline());
   const auto [tree, is_new] = trees_.try_emplace({set, *step.files});
   if (is_new) {

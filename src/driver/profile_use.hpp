@@ -14,7 +14,8 @@ struct ProfileUse {
   std::filesystem::path folder;  ///< The pipeline's folder.
   /// Returns true for an option that was given, such as `jobs`; a profile does not change it.
   std::function<bool(const std::string& option)> is_given;
-  /// $PIPE_PROFILE may name a profile of another folder; it is not used then.
+  /// Whether a profile that $PIPE_PROFILE names and the folder lacks is ignored instead of an
+  /// error: the variable may be meant for another folder.
   bool ignores_unknown = false;
   /// Called if a file of profiles cannot be read, but no profile was asked for; no profile applies
   /// then. If this function is empty, such a file is an InputError.

@@ -125,7 +125,7 @@ driver::WorkspaceOptions workspace_options(const Pipeline& pipeline, const RunOp
   return start;
 }
 
-RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
+RunResult run_pipeline(const Pipeline& pipeline, const RunOptions& options) {
   Collector events(options.on_event);
   driver::Workspace workspace(workspace_options(pipeline, options),
                               [&](std::string_view text) { events.note(text); });
@@ -178,7 +178,7 @@ RunResult run(const Pipeline& pipeline, const RunOptions& options) {
         "pipelines of the program before the first run()",
         static_cast<int>(core::ExitCode::bad_input));
   try {
-    return run_here(pipeline, options);
+    return run_pipeline(pipeline, options);
   } catch (const CallbackError& error) {
     throw error_of(std::make_exception_ptr(core::EnvironmentError(
         error.what(), {"on_event must not throw: catch what its own calls throw"})));

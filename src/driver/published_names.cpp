@@ -18,8 +18,8 @@ PublishedNames::PublishedNames(Workspace& workspace, store::RunStore& store)
   remote_.emplace(*store_, workspace.artifacts());
 }
 
-store::PublishedName PublishedNames::of(const std::string& name) {
-  return remote_ ? workspace_.await(remote_->find(name)) : local_.of(name);
+store::PublishedName PublishedNames::record_of(const std::string& name) {
+  return remote_ ? workspace_.await(remote_->find(name)) : local_.find(name);
 }
 
 std::vector<std::string> PublishedNames::all() {
@@ -33,7 +33,7 @@ void PublishedNames::change(const std::string& name, const remote_cache::RemoteN
 std::pair<store::PublishedName, unsigned> PublishedNames::find(const std::string& reference) {
   const auto wanted = store::PublishedReference::parse(reference);
   const auto name = wanted ? wanted->name : reference.substr(0, reference.find('@'));
-  auto found = of(name);
+  auto found = record_of(name);
   if (found.versions.empty())
     throw core::InputError("nothing is published as '" + core::printable(name) + "'",
                            core::did_you_mean(name, all()));
@@ -53,22 +53,22 @@ void PublishedNames::publish(const std::string& name, const store::StepRecord& s
                                .output = output,
                                .time = engine::wall_now()};
   if (remote_) workspace_.await(remote_->send(made));
-  change(name, [&](store::PublishedName& all_versions) {
-    const auto version = all_versions.publish(made);
-    all_versions.promote(version);
+  change(name, [&](store::PublishedName& record) {
+    const auto version = record.publish(made);
+    record.promote(version);
     return version;
   });
 }
 
 void PublishedNames::promote(const std::string& name, unsigned version) {
-  change(name, [&](store::PublishedName& all_versions) {
-    all_versions.promote(version);
+  change(name, [&](store::PublishedName& record) {
+    record.promote(version);
     return version;
   });
 }
 
 void PublishedNames::demote(const std::string& name) {
-  change(name, [](store::PublishedName& all_versions) { return all_versions.demote(); });
+  change(name, [](store::PublishedName& record) { return record.demote(); });
 }
 
 }  // namespace pipeline::driver

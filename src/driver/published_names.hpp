@@ -19,7 +19,7 @@ class PublishedNames {
   PublishedNames(Workspace& workspace, store::RunStore& store);
 
   /// Returns the record of a name, without versions if nothing has the name.
-  store::PublishedName of(const std::string& name);
+  store::PublishedName record_of(const std::string& name);
   /// Returns the record that `NAME` or `NAME@VERSION` names, and the number of the version; 0: the
   /// current one. Throws InputError if there is none.
   std::pair<store::PublishedName, unsigned> find(const std::string& reference);

@@ -14,7 +14,7 @@ RecordedAttempt recorded_attempt(store::RunStore& store, store::RunRecord run,
                                  const std::string& name, unsigned number) {
   auto step = recorded_step(store, run, name);
   if (step.status == StepStatus::cached) {
-    if (is_from_elsewhere(step.reused_from))
+    if (is_from_remote_cache(step.reused_from))
       throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
                              ": its attempt is known on the machine that ran it");
     auto origin = store.runs().find(step.reused_from);

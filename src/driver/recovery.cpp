@@ -16,17 +16,18 @@
 namespace pipeline::driver {
 namespace {
 
-/// Removes the attempts' folders of a run unless the run has a driver. Reports failures only if
-/// `is_new`: the failures of a run that was recovered before have been reported.
-void remove_work(const Workspace& workspace, store::RunStore& store, const std::string& id,
-                 bool is_new) {
+enum class OnFailure { report, ignore };
+
+/// Removes the attempts' folders of a run unless the run has a driver.
+void remove_work_folder(const Workspace& workspace, store::RunStore& store, const std::string& id,
+                        OnFailure on_failure) {
   const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.
   const auto run = store.runs().find(id);
   if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
   try {
     store.paths().remove(store.paths().work_folder(id));
   } catch (const core::EnvironmentError& error) {
-    if (is_new) workspace.note(std::string("note: ") + error.what());
+    if (on_failure == OnFailure::report) workspace.note(std::string("note: ") + error.what());
   }
 }
 
@@ -44,8 +45,8 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
 }
 
 /// A new run does not wait long for a remote store that only an earlier run has used.
-constexpr async::RetryPolicy few_retries{std::chrono::milliseconds(200),
-                                         std::chrono::milliseconds(2'000), 3};
+constexpr async::RetryPolicy few_retries{.first_pause = std::chrono::milliseconds(200),
+                                         .max_tries = 3};
 
 /// How a dead run used an orchestrator.
 struct OrchestratorUse {
@@ -59,7 +60,8 @@ struct OrchestratorUse {
 using UsedOrchestrators =
     std::map<std::tuple<std::string, StringMap, std::string, std::string>, OrchestratorUse>;
 
-/// Adds the orchestrators that the run used. @param caller options for a run that recorded none
+/// Adds the orchestrators that the run used.
+/// @param caller options for a run that recorded none
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
               UsedOrchestrators& used) {
   const auto invocation = invocation_of(store, run.id).value_or(caller);
@@ -123,19 +125,19 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
 
 std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
                                                 const std::string& resumed,
-                                                const std::string& gone) {
+                                                const std::string& known_dead) {
   store.require_writable();
   auto before = half_recovered(store);
-  auto dead = store.runs().mark_dead(gone);
+  auto dead = store.runs().mark_dead(known_dead);
   auto all = before;
   all.insert(all.end(), dead.begin(), dead.end());
   remove_left_by(all, workspace, store, resumed);
   // Comes last, because half_recovered() finds by this folder a run that was not recovered
-  // completely.
+  // completely. Failures for such a run have been reported before.
   for (const auto& run : before)
-    if (run.id != resumed) remove_work(workspace, store, run.id, false);
+    if (run.id != resumed) remove_work_folder(workspace, store, run.id, OnFailure::ignore);
   for (const auto& run : dead)
-    if (run.id != resumed) remove_work(workspace, store, run.id, true);
+    if (run.id != resumed) remove_work_folder(workspace, store, run.id, OnFailure::report);
   return dead;
 }
 

@@ -15,10 +15,10 @@ namespace pipeline::driver {
 /// and returns them. Reports remains that cannot be removed, and clusters that do not respond.
 /// Throws EnvironmentError if the store is read-only.
 /// @param resumed the run to resume, whose attempts in progress stay
-/// @param gone a detached run whose driver is known to be dead
+/// @param known_dead a run whose driver is dead, whatever DriverLocks::liveness() returns
 std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
                                                 const std::string& resumed = {},
-                                                const std::string& gone = {});
+                                                const std::string& known_dead = {});
 
 /// Removes what the runs, whose drivers are dead, have left with their orchestrators. An engine may
 /// create a container after its driver has died and the run has been recovered, so the run that has

@@ -42,7 +42,7 @@ std::future<std::optional<vcs::SourceState>> read_source_state(const Workspace& 
 
 /// Returns the workspace. Throws InputError for a storage budget that is not a size, before
 /// anything is opened.
-Workspace& checked(Workspace& workspace) {
+Workspace& with_valid_budget(Workspace& workspace) {
   (void)storage_budget(workspace.options());
   return workspace;
 }
@@ -74,11 +74,11 @@ void RunDriver::Events::emit(const Event& event) {
 }
 
 RunDriver::RunDriver(Workspace& workspace, RunRequest request, RunObserver& observer)
-    : workspace_(checked(workspace)),
+    : workspace_(with_valid_budget(workspace)),
       request_(std::move(request)),
       observer_(observer),
-      source_(is_in_cluster() ? std::future<std::optional<vcs::SourceState>>()
-                              : read_source_state(workspace)),
+      source_state_(is_in_cluster() ? std::future<std::optional<vcs::SourceState>>()
+                                    : read_source_state(workspace)),
       session_(workspace, request_.run, request_.detached) {}
 
 RunEnd RunDriver::run() {
@@ -86,17 +86,17 @@ RunEnd RunDriver::run() {
   if (!is_in_cluster())
     recovered = recover_dead_runs(workspace_, session_.store, request_.run,
                                   request_.mode == RunMode::take_over ? request_.run : "");
-  auto settings = options();
+  auto engine_options = options();
   observer_.begin(workspace_.loop());
   const auto forwarded = workspace_.run_stopped_by(observer_.cancel());
   std::optional<core::CancelSource::Listener> stop;
   if (request_.stop)
     stop.emplace(*request_.stop, [this](core::StopLevel level) { observer_.cancel().stop(level); });
   open_log();
-  auto outcome = settings.resume ? std::nullopt : reuse_whole_run(settings);
+  auto outcome = engine_options.resume ? std::nullopt : reuse_whole_run(engine_options);
   if (!outcome) {
-    prepare(settings);
-    outcome = drive(settings);
+    prepare(engine_options);
+    outcome = drive(engine_options);
   }
   observer_.end();
   if (!recovered.empty())
@@ -118,7 +118,7 @@ engine::EngineOptions RunDriver::options() {
     return options;
   }
   if (!request_.detached) options.identity = identity_of(session_);
-  if (const auto state = source_.get()) {
+  if (const auto state = source_state_.get()) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
   }

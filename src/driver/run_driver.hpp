@@ -48,7 +48,8 @@ class RunDriver {
   Session& session() { return session_; }
 
  private:
-  /// Passes events on, and records them if the run has an event log.
+  /// Passes events on to the observer, and records them if the run has an event log. At the first
+  /// event of the run, leaves the terminal for a driver in the background.
   class Events final : public EventSink {
    public:
     explicit Events(RunDriver& driver) : driver_(driver) {}
@@ -73,7 +74,8 @@ class RunDriver {
   Workspace& workspace_;
   const RunRequest request_;
   RunObserver& observer_;
-  std::future<std::optional<vcs::SourceState>> source_;  ///< Not valid in the cluster.
+  /// State of the repository that has the pipeline file; not valid in the cluster.
+  std::future<std::optional<vcs::SourceState>> source_state_;
   Session session_;
   Events events_{*this};
   std::optional<EventLog> log_;

@@ -7,13 +7,6 @@
 namespace pipeline::driver {
 namespace {
 
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;  // Clang 16 needs this deduction guide.
-
 /// Returns the number of steps that have ended.
 /// @param counts a GroupView or a RunModel
 template <class Counts>
@@ -76,11 +69,12 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
   step.status = status;
 }
 
-/// Counts a reused instance of a group that has no view. Returns false for other steps.
+/// Counts a reused instance in its group without adding a view. Returns false, and counts nothing,
+/// for the first reused instance of a group and for steps that need a view.
 bool RunModel::only_counts(const std::string& step, StepStatus status, SteadyTime now) {
   auto* group = status == StepStatus::cached ? group_of(step) : nullptr;
   if (!group || group->count(status) == 0 || index_.contains(step)) return false;
-  if (only_counted_.insert(step).second) {
+  if (only_counted_.insert(std::hash<std::string>()(step)).second) {
     ++counts_[static_cast<std::size_t>(status)];
     ++group->counts[static_cast<std::size_t>(status)];
     group->ended = now;
@@ -108,67 +102,80 @@ void RunModel::add_group(const std::string& step, std::size_t instances) {
 std::size_t RunModel::done() const { return number_done(*this); }
 
 void RunModel::apply(const Event& event, SteadyTime now) {
-  std::visit(
-      Overloaded{
-          [&](const event::RunStarted& e) {
-            run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
-            began = now;
-            for (const auto& [name, count] : e.instances) add_group(name, count);
-          },
-          [&](const event::BuildStarted& e) {
-            builds.push_back({e.image, e.reason, e.steps, now});
-          },
-          [&](const event::BuildProgress& e) {
-            for (auto& build : builds)
-              if (build.image == e.image) build.text = e.text;
-          },
-          [&](const event::BuildFinished& e) {
-            std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
-            if (e.failure && e.failure->kind != FailureKind::cancelled)
-              failed_builds.emplace_back(e.image, *e.failure);
-          },
-          [&](const event::StepStarted& e) {
-            auto& view = step(e.step);
-            set_status(view, StepStatus::running, now);
-            view.attempts = e.attempt;
-            view.since = now;
-            view.waits_for = {};
-            view.row = {};
-            view.values.reset();
-          },
-          [&](const event::StepLog& e) {
-            auto& view = step(e.step);
-            view.row = {};
-            if (!view.values) view.values.emplace();
-            view.values->take(e.line);
-          },
-          [&](const event::StepProgress& e) { step(e.step).row = e.row; },
-          [&](const event::StepRetried& e) {
-            auto& view = step(e.step);
-            set_status(view, StepStatus::pending, now);
-            view.attempts = e.attempt;
-            view.failure.emplace(e.failure);
-          },
-          [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
-          [&](const event::StepFinished& e) {
-            if (only_counts(e.step, e.status, now)) return;
-            auto& view = step(e.step);
-            set_status(view, e.status, now);
-            view.attempts = e.attempts;
-            view.took = e.took;
-            view.failure = e.failure ? Rare<Failure>(*e.failure) : Rare<Failure>();
-            view.reused_from = e.reused_from;
-            view.reason = e.reason;
-            view.waits_for = {};
-          },
-          [](const event::Notice&) {},
-          [&](const event::StepExpanded& e) {
-            total = e.steps;
-            if (!e.round) add_group(e.step, e.instances);
-          },
-          [&](const event::RunFinished& e) { finished = e; },
-      },
-      event);
+  std::visit([&](const auto& e) { update(e, now); }, event);
 }
+
+void RunModel::update(const event::RunStarted& e, SteadyTime now) {
+  run = e.run;
+  pipeline = e.pipeline;
+  orchestrator = e.orchestrator;
+  total = e.steps;
+  began = now;
+  for (const auto& [name, count] : e.instances) add_group(name, count);
+}
+
+void RunModel::update(const event::BuildStarted& e, SteadyTime now) {
+  builds.push_back({e.image, e.reason, e.steps, now});
+}
+
+void RunModel::update(const event::BuildProgress& e, SteadyTime) {
+  for (auto& build : builds)
+    if (build.image == e.image) build.text = e.text;
+}
+
+void RunModel::update(const event::BuildFinished& e, SteadyTime) {
+  std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
+  if (e.failure && e.failure->kind != FailureKind::cancelled)
+    failed_builds.emplace_back(e.image, *e.failure);
+}
+
+void RunModel::update(const event::StepStarted& e, SteadyTime now) {
+  auto& view = step(e.step);
+  set_status(view, StepStatus::running, now);
+  view.attempts = e.attempt;
+  view.since = now;
+  view.waits_for = {};
+  view.row = {};
+  view.values.reset();
+}
+
+void RunModel::update(const event::StepLog& e, SteadyTime) {
+  auto& view = step(e.step);
+  view.row = {};
+  if (!view.values) view.values.emplace();
+  view.values->take(e.line);
+}
+
+void RunModel::update(const event::StepProgress& e, SteadyTime) { step(e.step).row = e.row; }
+
+void RunModel::update(const event::StepRetried& e, SteadyTime now) {
+  auto& view = step(e.step);
+  set_status(view, StepStatus::pending, now);
+  view.attempts = e.attempt;
+  view.failure.emplace(e.failure);
+}
+
+void RunModel::update(const event::StepWaits& e, SteadyTime) { step(e.step).waits_for = e.reason; }
+
+void RunModel::update(const event::StepFinished& e, SteadyTime now) {
+  if (only_counts(e.step, e.status, now)) return;
+  auto& view = step(e.step);
+  set_status(view, e.status, now);
+  view.attempts = e.attempts;
+  view.took = e.took;
+  view.failure = e.failure ? Rare<Failure>(*e.failure) : Rare<Failure>();
+  view.reused_from = e.reused_from;
+  view.reason = e.reason;
+  view.waits_for = {};
+}
+
+void RunModel::update(const event::Notice&, SteadyTime) {}
+
+void RunModel::update(const event::StepExpanded& e, SteadyTime) {
+  total = e.steps;
+  if (!e.round) add_group(e.step, e.instances);
+}
+
+void RunModel::update(const event::RunFinished& e, SteadyTime) { finished = e; }
 
 }  // namespace pipeline::driver

@@ -26,11 +26,15 @@ inline constexpr std::size_t many_steps = 50;
 /// If a step has more instances than this, they are shown together.
 inline constexpr std::size_t many_instances = 20;
 
+/// Number of values of StepStatus.
+inline constexpr std::size_t status_count = static_cast<std::size_t>(StepStatus::cancelled) + 1;
+
 /// The instances of a step with a matrix, if they are many.
 struct GroupView {
   std::string name;
   std::size_t total = 0;
-  std::size_t counts[7] = {};   ///< Indexed by StepStatus; counts instances that had an event.
+  /// Numbers of the instances that had an event, indexed by StepStatus.
+  std::size_t counts[status_count] = {};
   SteadyTime began{}, ended{};  ///< Start of the first attempt, and last change of a status.
   std::size_t reported = 0;     ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
@@ -39,7 +43,7 @@ struct GroupView {
   std::string text() const;
 };
 
-/// A run may have 100,000 of them, so what few steps have takes a pointer.
+/// A step of the run. A run may have 100,000 steps, so members that few steps have take a pointer.
 struct StepView {
   std::string name;
   std::optional<std::size_t> group;  ///< Index into RunModel::groups.
@@ -74,8 +78,8 @@ class RunModel {
 
   std::string run, pipeline, orchestrator;
   std::size_t total = 0;  ///< Number of steps of the run.
-  /// In the order of their first events. Of the reused instances in a group, which nothing shows
-  /// one by one, only the first has a view.
+  /// In the order of their first events. Nothing shows the reused instances in a group one by one,
+  /// so only the first of them has a view.
   std::deque<StepView> steps;
   std::vector<GroupView> groups;
   std::vector<BuildView> builds;  ///< Builds in progress.
@@ -91,16 +95,31 @@ class RunModel {
   GroupView* group_of(const std::string& step);
 
  private:
+  void update(const event::RunStarted& e, SteadyTime now);
+  void update(const event::BuildStarted& e, SteadyTime now);
+  void update(const event::BuildProgress& e, SteadyTime now);
+  void update(const event::BuildFinished& e, SteadyTime now);
+  void update(const event::StepStarted& e, SteadyTime now);
+  void update(const event::StepLog& e, SteadyTime now);
+  void update(const event::StepProgress& e, SteadyTime now);
+  void update(const event::StepRetried& e, SteadyTime now);
+  void update(const event::StepWaits& e, SteadyTime now);
+  void update(const event::StepFinished& e, SteadyTime now);
+  void update(const event::Notice& e, SteadyTime now);
+  void update(const event::StepExpanded& e, SteadyTime now);
+  void update(const event::RunFinished& e, SteadyTime now);
+
   /// Shows the step's instances together if they are many.
   void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   bool only_counts(const std::string& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string_view, StepView*> index_;  ///< Keyed by the names in `steps`.
   std::unordered_map<std::string, std::size_t> group_index_;
-  std::unordered_map<std::string, std::size_t>
-      instances_;               ///< Number of instances of each step, over all rounds.
-  std::size_t counts_[7] = {};  ///< Indexed by StepStatus.
-  boost::unordered_flat_set<std::string> only_counted_;  ///< Reused steps that have no view.
+  /// Number of instances of each step, over all rounds.
+  std::unordered_map<std::string, std::size_t> instances_;
+  std::size_t counts_[status_count] = {};  ///< Indexed by StepStatus.
+  /// Hashes of the names of the reused steps that have no view, because there may be 100,000.
+  boost::unordered_flat_set<std::size_t> only_counted_;
 };
 
 }  // namespace pipeline::driver

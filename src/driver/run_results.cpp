@@ -34,7 +34,7 @@ class Recorded {
 
   /// Returns the records of a step of the pipeline: its own, that of its last round, or those of
   /// its instances.
-  std::vector<store::StepRecord> of(const StepSpec& step) {
+  std::vector<store::StepRecord> records_of(const StepSpec& step) {
     auto& runs = session_.store.runs();
     if (!step.matrix && !step.repeat) return runs.steps(session_.run_id, step.name);
     // Names of instances and rounds are known only from the records.
@@ -68,7 +68,7 @@ std::vector<ShownResult> results_of(Session& session) {
   std::set<std::pair<std::string_view, std::string_view>> taken;
   std::size_t outputs = 0;
   for (const auto& step : steps) {
-    outputs += step.outputs.size() * (step.matrix ? recorded.of(step).size() : 1);
+    outputs += step.outputs.size() * (step.matrix ? recorded.records_of(step).size() : 1);
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources) taken.emplace(source.step, source.output);
     if (!step.matrix) continue;
@@ -84,7 +84,7 @@ std::vector<ShownResult> results_of(Session& session) {
     };
     if (results.size() == max_results) break;
     if (std::ranges::none_of(step.outputs, is_shown)) continue;
-    for (const auto& made : recorded.of(step)) {
+    for (const auto& made : recorded.records_of(step)) {
       const auto& name = step.matrix ? made.name : step.name;
       for (const auto& output : made.outputs)
         if (results.size() < max_results && is_shown(output) &&
@@ -115,7 +115,7 @@ json summary_json(const RunEnd& end) {
 }
 
 std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
-                                   store::RunStore& store) {
+                                   store::RunStore& store) try {
   if (object.value("event", "") != "summary") return std::nullopt;
   const auto count = [&](const char* key) { return object.value(key, std::size_t{0}); };
   RunEnd end{.state = store.folder(),
@@ -142,6 +142,8 @@ std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
                                output.bytes});
   }
   return end;
+} catch (const json::exception&) {
+  return std::nullopt;
 }
 
 }  // namespace pipeline::driver

@@ -40,8 +40,8 @@ std::vector<ShownResult> results_of(Session& session);
 /// Returns the event `summary`.
 nlohmann::json summary_json(const RunEnd& end);
 
-/// Reads the event `summary`, with this machine's paths, and without outputs that it lacks.
-/// @return nothing if the object is not a summary
+/// Reads the event `summary`, with this machine's paths, and without outputs that this machine
+/// lacks. Returns nothing if the object, which may come from a bucket, is not a summary.
 std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
                                    store::RunStore& store);
 

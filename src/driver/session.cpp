@@ -73,7 +73,7 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       source(opened),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       store(open_state(opened, source)),
-      artifacts_stay_(
+      artifacts_lock_(
           store::StateLock::keep_artifacts(store.folder(),
                                            [&] {
                                              opened.note("waiting for `" + opened.options().name +

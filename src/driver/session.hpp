@@ -62,8 +62,8 @@ class Session {
   engine::EngineOptions run_options();
 
  private:
-  /// Keeps artifacts from being removed, from before the first check of reuse.
-  const store::StateLock artifacts_stay_;
+  /// Prevents the removal of artifacts; taken before the first check whether a result is reused.
+  const store::StateLock artifacts_lock_;
   const engine::CodeProvider code_;
   lockfile::LockFile lock_;
   const std::unique_ptr<blobs::RemoteArtifacts> remote_store_;

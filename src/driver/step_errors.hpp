@@ -19,7 +19,7 @@ class StepErrors {
  public:
   /// Calls `work`, which checks the step, and collects the errors that it throws.
   template <class Work>
-  void attempt(const StepSpec& step, Work&& work) {
+  void collect(const StepSpec& step, Work&& work) {
     try {
       work();
     } catch (const core::InputError& error) {

@@ -20,7 +20,6 @@
 #include "gpu/step_checks.hpp"
 #include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
-#include "settings/settings.hpp"
 #include "spec/host_file.hpp"
 
 namespace pipeline::driver {

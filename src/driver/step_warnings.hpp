@@ -1,5 +1,6 @@
 /// @file
-/// Warnings about GPUs, placement, volumes and missing scripts, before anything is built.
+/// Warnings and errors about steps before anything is built: GPUs, placement, volumes, users,
+/// scripts, sizes.
 #pragma once
 
 #include <functional>
@@ -25,8 +26,8 @@ std::vector<core::Diagnostic> report_warnings(const PipelineSpec& pipeline,
                                               std::vector<core::Diagnostic> diagnostics,
                                               const Say& say);
 
-/// Checks the steps of a session: volumes, scripts, GPUs and placement. Reports the findings as
-/// report_warnings() does. Queries this machine and the engine if a step needs it.
+/// Checks the selected steps of a session. Reports the findings as report_warnings() does. Queries
+/// this machine and the engine if a step needs it.
 std::vector<core::Diagnostic> check_steps(Session& session, const Say& say);
 
 /// Reports, as report_warnings() does, for which of the steps this machine lacks GPUs. A run ends

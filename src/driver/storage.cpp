@@ -38,7 +38,7 @@ std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRe
   };
   auto& published = store.published();
   for (const auto& name : published.names())
-    for (const auto& version : published.of(name).versions) count(version.output);
+    for (const auto& version : published.find(name).versions) count(version.output);
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const auto& step : store.runs().steps(all[i].id))
       for (const auto& output : step.outputs) count(output);

@@ -10,7 +10,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// An output of a step.
+/// A use of an artifact, as an output of a step.
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
@@ -22,7 +22,7 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
                                     const std::vector<store::RunRecord>& recorded) {
   std::map<core::Digest, Use> uses;
   for (const auto& run : recorded) {
-    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached_of(store, run.id);
+    const bool may_be_elsewhere = run.driver.has_lease() || detached_of(store, run.id);
     for (const auto& step : store.runs().steps(run.id))
       for (const auto& output : step.outputs) {
         if (output.temp && !artifacts.is_known(output.digest)) continue;
@@ -40,7 +40,7 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
 void add_published(store::RunStore& store, const store::ArtifactStore& artifacts,
                    std::map<core::Digest, Use>& uses) {
   for (const auto& name : store.published().names())
-    for (const auto& version : store.published().of(name).versions) {
+    for (const auto& version : store.published().find(name).versions) {
       const auto& output = version.output;
       const bool is_elsewhere = artifacts.elsewhere(output.digest).has_value();
       uses.try_emplace(output.digest,
@@ -51,9 +51,9 @@ void add_published(store::RunStore& store, const store::ArtifactStore& artifacts
 /// Describes an artifact that is missing or damaged.
 /// @param use null if no run uses the artifact
 /// @param is_there the artifact exists, but is damaged
-DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_there) {
-  using State = DamagedArtifact::State;
-  DamagedArtifact finding{is_there                       ? State::damaged
+ArtifactFinding finding_of(const core::Digest& digest, const Use* use, bool is_there) {
+  using State = ArtifactFinding::State;
+  ArtifactFinding finding{is_there                       ? State::damaged
                           : use && use->may_be_elsewhere ? State::not_here
                                                          : State::missing,
                           digest,
@@ -71,7 +71,7 @@ DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_t
 std::size_t Verification::problems() const {
   return database.size() +
          static_cast<std::size_t>(std::ranges::count_if(findings, [](const auto& finding) {
-           return finding.state != DamagedArtifact::State::not_here;
+           return finding.state != ArtifactFinding::State::not_here;
          }));
 }
 

@@ -10,14 +10,15 @@
 
 namespace pipeline::driver {
 
-struct DamagedArtifact {
+/// An artifact that is not whole on this machine.
+struct ArtifactFinding {
   enum class State { damaged, missing, not_here } state;  ///< not_here: on another machine.
   core::Digest digest;
-  std::string run, output;  ///< One run that uses the artifact, and `STEP.OUTPUT`; empty: none.
+  std::string run, output;  ///< A run that uses the artifact, and `STEP.OUTPUT`; empty: none.
 };
 
 struct Verification {
-  std::vector<DamagedArtifact> findings;
+  std::vector<ArtifactFinding> findings;
   std::vector<std::string> database;  ///< Faults of the database.
   std::size_t artifacts = 0;          ///< Number of whole artifacts.
   std::uint64_t bytes = 0;            ///< The sum of their sizes.

@@ -6,6 +6,7 @@
 namespace pipeline::driver {
 
 std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps) {
+  constexpr std::size_t max_named = 5;
   std::string names, setting;
   std::size_t count = 0;
   core::Diagnostic warning;
@@ -15,12 +16,13 @@ std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps
     if (!entry || !entry->setting_outside_key) continue;
     const auto own = entry->setting_outside_key(*step);
     if (own.empty()) continue;
-    names += (names.empty() ? "'" : ", '") + step->name + "'";
-    if (++count > 1) continue;
+    if (++count <= max_named) names += (names.empty() ? "'" : ", '") + step->name + "'";
+    if (count > 1) continue;
     setting = own;
     warning.span = model::span_of(*step);
   }
   if (count == 0) return {};
+  if (count > max_named) names += " and " + std::to_string(count - max_named) + " others";
   warning.severity = core::Severity::warning;
   warning.code = "volume-not-in-key";
   warning.message =

@@ -94,9 +94,12 @@ fs::path Workspace::state_beside(const fs::path& file) const {
   return chosen_state(options_).value_or(file.parent_path() / state_name);
 }
 
-std::optional<fs::path> Workspace::existing_state(bool without_option) const {
+std::optional<fs::path> Workspace::existing_state() const {
+  return find_state(chosen_state(options_));
+}
+
+std::optional<fs::path> Workspace::find_state(std::optional<fs::path> chosen) const {
   std::error_code error;
-  auto chosen = chosen_state(without_option ? WorkspaceOptions() : options_);
   if (!chosen && options_.program) chosen = pipeline_file().parent_path() / state_name;
   if (chosen) return fs::is_directory(*chosen, error) ? chosen : std::nullopt;
   for (auto folder = fs::current_path(error); !error; folder = folder.parent_path()) {
@@ -117,7 +120,7 @@ fs::path Workspace::required_state() const {
 }
 
 std::string Workspace::state_option(const fs::path& folder) const {
-  const auto found = existing_state(true);
+  const auto found = find_state(chosen_state(WorkspaceOptions()));  // Without --state.
   if (found && fs::absolute(*found) == fs::absolute(folder)) return {};
   return " --state " + core::shell_quote(shown_path(folder));
 }

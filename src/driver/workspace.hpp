@@ -43,8 +43,7 @@ class Workspace {
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
   /// Returns the state folder for commands without a pipeline file: --state, $PIPE_HOME, else the
   /// nearest `.pipe` of the working folder and its parents; nothing if there is none.
-  /// @param without_option ignores --state, as a command without that option does
-  std::optional<std::filesystem::path> existing_state(bool without_option = false) const;
+  std::optional<std::filesystem::path> existing_state() const;
   /// Returns existing_state(); throws InputError if there is none.
   std::filesystem::path required_state() const;
   /// Returns ` --state FOLDER` for a command that the user is advised to enter, if that command
@@ -55,7 +54,7 @@ class Workspace {
   store::RunStore& store(const std::filesystem::path& state);
   /// Returns the artifacts in the folder that store() has opened.
   store::ArtifactStore& artifacts();
-  /// Returns the digests of files by their time stamps, which that folder has.
+  /// Returns the index of file digests in the folder that store() has opened.
   store::StatIndex& stats();
   store::RunStore& existing_store() { return store(required_state()); }
   /// Returns the run of this name: an identifier, a unique prefix or `latest`. Throws InputError if
@@ -80,6 +79,11 @@ class Workspace {
   remote_driver::DriverContext driver_context();
 
  private:
+  /// Returns the state folder of existing_state().
+  /// @param chosen the folder that --state or $PIPE_HOME names; nothing: neither does
+  std::optional<std::filesystem::path> find_state(
+      std::optional<std::filesystem::path> chosen) const;
+
   WorkspaceOptions options_;
   Note note_;
   core::CancelSource run_stop_;

@@ -62,7 +62,7 @@ struct Content::OpenFiles {
 Content::Content(Content&& other) noexcept = default;
 Content::~Content() = default;
 
-Content::Content(const std::filesystem::path& file) : open_(std::make_unique<OpenFiles>()) {
+Content::Content(const std::filesystem::path& file) : open_files_(std::make_unique<OpenFiles>()) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0)
     throw core::system_error("cannot read " + file.string(), errno);
@@ -72,7 +72,7 @@ Content::Content(const std::filesystem::path& file) : open_(std::make_unique<Ope
 }
 
 Content::Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes)
-    : open_(std::make_unique<OpenFiles>()) {
+    : open_files_(std::make_unique<OpenFiles>()) {
   TreeNode root;
   root.kind = TreeNode::Kind::directory;
   add(header_of(root));
@@ -117,7 +117,7 @@ std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
 
 std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
                                std::span<char> into) const {
-  auto file = open_->take(piece);
+  auto file = open_files_->take(piece);
   std::size_t done = 0;
   while (done < into.size()) {
     const auto count = ::pread(file.get(), into.data() + done, into.size() - done,
@@ -127,7 +127,7 @@ std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
-  open_->give_back(piece, std::move(file));
+  open_files_->give_back(piece, std::move(file));
   return done;
 }
 

@@ -41,7 +41,7 @@ class Content {
   struct Piece {
     std::uint64_t begin;
     std::string text;  ///< A header or padding; if empty, the piece is the content of `file`.
-    std::filesystem::path file;  ///< Path of the piece's file.
+    std::filesystem::path file;
   };
   void add(std::string text);
   std::size_t read_file(const Piece& piece, std::uint64_t offset, std::span<char> into) const;
@@ -49,7 +49,7 @@ class Content {
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
   struct OpenFiles;
-  std::unique_ptr<OpenFiles> open_;  ///< Files that were read last.
+  std::unique_ptr<OpenFiles> open_files_;  ///< The files that were read last, kept open.
 };
 
 /// Fills the digests of a folder's files while its tar is read for another purpose.
@@ -57,7 +57,7 @@ class FileDigests {
  public:
   /// @param nodes the nodes of `content`, which receive the digests; must outlive this object
   FileDigests(const Content& content, std::vector<TreeNode>& nodes);
-  /// Adds the next bytes of the tar.
+  /// Reads the next bytes of the tar, from the first byte on.
   void update(std::string_view tar);
 
  private:

@@ -94,10 +94,12 @@ void TarReader::begin_entry() {
     if (header.substr(257, 6) == std::string_view("ustar\0", 6))
       if (const auto prefix = field(header, 345, 155); !prefix.empty())
         entry.name = std::string(prefix) + "/" + entry.name;
-    const auto own = std::exchange(own_, {});
-    if (const auto found = own.find("path"); found != own.end()) entry.name = found->second;
-    if (const auto found = own.find("linkpath"); found != own.end()) entry.linked = found->second;
-    if (const auto found = own.find("size"); found != own.end()) {
+    const auto described = std::exchange(next_attributes_, {});
+    if (const auto found = described.find("path"); found != described.end())
+      entry.name = found->second;
+    if (const auto found = described.find("linkpath"); found != described.end())
+      entry.linked = found->second;
+    if (const auto found = described.find("size"); found != described.end()) {
       const auto& text = found->second;
       if (std::from_chars(text.data(), text.data() + text.size(), entry.size).ptr !=
               text.data() + text.size() ||
@@ -105,7 +107,7 @@ void TarReader::begin_entry() {
         refuse("it is not a tar archive");
     }
     entry.time = time_of(header.substr(136, 12), 8);
-    if (const auto found = own.find("mtime"); found != own.end())
+    if (const auto found = described.find("mtime"); found != described.end())
       entry.time = time_of(found->second, 10);
     if (entry.name.find('\0') != entry.name.npos || entry.linked.find('\0') != entry.linked.npos)
       refuse("a name has a zero byte in it");
@@ -139,20 +141,20 @@ void TarReader::read_records(std::string_view text) {
     if (key.starts_with("GNU.sparse."))
       refuse("it has a sparse file in the form of GNU tar, which is not supported");
     if (key == "path" || key == "linkpath" || key == "size" || key == "mtime")
-      own_[std::string(key)] = record.substr(equals + 1);
+      next_attributes_[std::string(key)] = record.substr(equals + 1);
     text.remove_prefix(length);
   }
 }
 
-/// Ends the content of an entry, and keeps what it says about the next entry.
+/// Ends an entry's content, and keeps content that describes the next entry.
 void TarReader::end_body() {
   const auto text = std::exchange(text_, {});
   switch (std::exchange(kind_, 0)) {
     case 0: sink_.end(); break;
     case 'x': read_records(text); break;
-    case 'L': own_["path"] = text.c_str(); break;  // Up to the first NUL.
-    case 'K': own_["linkpath"] = text.c_str(); break;
-    default: break;  // Global headers hold nothing that is needed here.
+    case 'L': next_attributes_["path"] = text.c_str(); break;  // Up to the first NUL.
+    case 'K': next_attributes_["linkpath"] = text.c_str(); break;
+    default: break;  // Attributes of all entries (`g`): none of them is used.
   }
 }
 

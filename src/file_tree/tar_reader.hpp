@@ -39,7 +39,7 @@ struct TarLimits {
 /// name or record of at most 1 MiB.
 class TarReader {
  public:
-  /// A header.
+  /// The header of an entry, with what earlier entries have described.
   struct Entry {
     char type = '0';  ///< Type flag of the header: `0` and `7` a file, `1` a hard link, `2` a
                       ///< symbolic link, `5` a folder; others exist.
@@ -80,7 +80,7 @@ class TarReader {
                       ///< long name does; 0 for any other entry, whose content is for the sink.
   std::string text_;  ///< Content of the current entry if it describes the next one.
   /// Attributes of the next entry that earlier entries have described: path, linkpath, size, mtime.
-  std::map<std::string, std::string, std::less<>> own_;
+  std::map<std::string, std::string, std::less<>> next_attributes_;
   std::uint64_t after_end_ = 0;  ///< Bytes after the first block of the archive's end.
   bool ended_ = false;           ///< True after the first block of the archive's end.
 };

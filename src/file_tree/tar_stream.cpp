@@ -64,25 +64,23 @@ class TarStream {
     std::error_code error;
     if (!content_) error.assign(errno, std::generic_category());
     const auto size = error ? 0 : std::filesystem::file_size(file, error);
-    if (error)
-      throw core::system_error("reading " + file.string() + " for the build context",
-                               error.value());
+    if (error) throw core::system_error("cannot read " + file.string(), error.value());
     return size;
   }
 
   void put_piece(const std::filesystem::path& file) {
     pending_.resize(std::min<std::uint64_t>(piece_size, left_));  // Zeros.
     content_.read(pending_.data(), static_cast<std::streamsize>(pending_.size()));
-    if (content_.bad()) throw core::system_error("reading " + file.string(), errno);
+    if (content_.bad()) throw core::system_error("cannot read " + file.string(), errno);
     left_ -= pending_.size();
     if (left_ == 0) pending_ += tar_padding(pending_.size());  // Earlier pieces need none.
   }
 
   std::vector<ContextFile> files_;
   std::size_t next_ = 0;
-  std::string pending_;  ///< Bytes of the archive, the first `taken_` of which were read.
+  std::string pending_;  ///< Bytes of the archive; read() has returned the first `taken_`.
   std::size_t taken_ = 0;
-  std::ifstream content_;   ///< The file that is sent.
+  std::ifstream content_;   ///< The file whose content is sent.
   std::uint64_t left_ = 0;  ///< Bytes of that file that were not sent yet.
   bool is_complete_ = false;
 };

@@ -22,7 +22,7 @@ struct ContextFile {
   /// Generated content, or a symlink's target; if unset, the content is that of `source`.
   std::optional<std::string> content;
   std::filesystem::path source;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  ///< For messages about large contexts; tar_stream() does not use it.
   unsigned mode = 0644;
   Kind kind = Kind::file;
 };

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -39,7 +40,7 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
-/// Returns false for a file whose size on the disk shows that it has none, or hardly any.
+/// Returns false for a file whose size on the disk shows that it has no holes, or hardly any.
 bool may_have_holes(const struct stat& status) {
   constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
   const auto size = static_cast<std::uint64_t>(status.st_size),
@@ -173,7 +174,8 @@ std::vector<TreeNode> scan_tree(const fs::path& root, const FolderNames& names) 
       } else if (S_ISREG(status.st_mode)) {
         node.executable = (status.st_mode & S_IXUSR) != 0;
         node.bytes = static_cast<std::uint64_t>(status.st_size);
-        check_holes(entries->path(), holes += holes_in(entries->path(), status));
+        holes += holes_in(entries->path(), status);
+        check_holes(entries->path(), holes);
       } else if (S_ISLNK(status.st_mode)) {
         node.kind = TreeNode::Kind::link;
         node.target = fs::read_symlink(entries->path(), error).string();

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/digest.hpp"
@@ -34,7 +33,7 @@ inline constexpr std::uint64_t max_holes = std::uint64_t{64} << 30;
 /// Returns the number of bytes of a file that are holes, as reported by its file system. Throws
 /// EnvironmentError if the file cannot be read.
 std::uint64_t holes_in(const std::filesystem::path& file, const struct stat& status);
-/// Returns the same of an open file, whose position it changes.
+/// Returns the same of an open file; changes the file's position.
 std::uint64_t holes_in(int file, const struct stat& status);
 /// Throws EnvironmentError that names `path` if there are too many holes.
 void check_holes(const std::filesystem::path& path, std::uint64_t holes);
@@ -42,8 +41,8 @@ void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 /// The absolute paths that a folder has, or had for the step that wrote it.
 using FolderNames = std::vector<std::filesystem::path>;
 
-/// Returns the target of a link below a folder. A target that begins with a name of the folder
-/// becomes relative to the link.
+/// Returns the target of a link below a folder. A target that leads into the folder by one of the
+/// folder's names, such as `/work/model/file` or `../model/file`, becomes relative to the link.
 /// @param link path of the link, relative to the folder
 std::string relative_target(const std::string& link, const std::string& target,
                             const FolderNames& names);

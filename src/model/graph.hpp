@@ -16,8 +16,8 @@ using StepIndex = std::uint32_t;
 /// Edges lead from a step to its dependents; stored as two compressed adjacency arrays.
 class Graph {
  public:
+  /// Throws std::out_of_range for an index of no step.
   /// @param needs for each step, the steps that must succeed first; duplicates are dropped
-  /// Throws std::out_of_range for an index out of range.
   explicit Graph(const std::vector<std::vector<StepIndex>>& needs);
   std::size_t size() const { return first_need_.size() - 1; }
   std::span<const StepIndex> needs(StepIndex step) const;
@@ -34,9 +34,9 @@ class Graph {
   std::vector<StepIndex> needs_, needed_by_;
 };
 
-/// Decides which step may run next. A step is ready when all its dependencies have succeeded. Ties
-/// go to the step with the longest chain of steps that depend on it, then to the smaller index, so
-/// that equal runs make equal choices.
+/// Decides which step may run next. A step is ready when all its dependencies have succeeded. Among
+/// the ready steps, the one with the longest chain of steps that depend on it goes first, then the
+/// one with the smaller index, so that equal runs make equal choices.
 class Scheduler {
  public:
   /// Keeps a reference to the graph. Throws std::invalid_argument if the graph has a cycle.

@@ -6,7 +6,7 @@
 
 namespace pipeline::model {
 
-/// Reports, pages and commands begin with so many metrics at most.
+/// Reports, pages and commands begin with at most this many metrics.
 inline constexpr std::size_t max_headlines = 8;
 
 }  // namespace pipeline::model

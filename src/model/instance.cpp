@@ -8,7 +8,6 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
-#include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/text.hpp"
 

@@ -25,10 +25,10 @@ using AxisValues = std::vector<std::pair<std::string, nlohmann::json>>;
 std::string axis_text(const nlohmann::json& value);
 
 /// Maximum length of the name of a step with a matrix; its instances' names are longer.
-constexpr std::size_t max_base = 96;
+constexpr std::size_t max_base_name = 96;
 
 /// Maximum number of a matrix's instances; a larger matrix is treated as a mistake.
-constexpr std::size_t most_instances = 100'000;
+constexpr std::size_t max_instances = 100'000;
 
 /// Makes the names of a step's instances, such as `train.c-0.1.kernel-rbf`. Each is a valid name
 /// (is_name()) and unique. If a value is too long, has invalid characters or gives a duplicate, the
@@ -45,7 +45,7 @@ class InstanceNames {
 };
 
 /// Returns `train` for `train.c-0.1`, the name of the step that the instance was made of. For a
-/// step that is no instance, returns its own name.
+/// step that is not an instance, returns its own name.
 std::string_view base_name(std::string_view step);
 
 /// Returns the name that a repeated step has in a round, counted from 0: `fit.round-2`.
@@ -64,7 +64,7 @@ struct Selector {
   RareList<std::pair<std::string, std::string>>
       axes;  ///< The named axes, with their values as written; `*` for any.
 };
-/// Parses a selector; returns nothing if the text is none.
+/// Parses a selector; returns nothing if the text is not one.
 std::optional<Selector> parse_selector(std::string_view text);
 
 /// Returns true if `written` denotes the value: `0.10` for 0.1, `rbf` for "rbf", `*` for any.

@@ -23,7 +23,7 @@ class LastValues {
  private:
   std::string progress_;
   std::vector<std::pair<std::string, double>> values_;  ///< In the order of the first reports.
-  std::optional<std::int64_t> step_;
+  std::optional<std::int64_t> step_;  ///< The training's step of the last metric with a step.
 };
 
 }  // namespace pipeline::model

@@ -5,13 +5,14 @@
 namespace pipeline::model {
 namespace {
 
-/// Bytes that the allocator and a node of a map or list need besides their value.
-constexpr std::size_t node = 48;
+/// Bytes that an allocation needs besides its content, and those of a node of a map or list.
+constexpr std::size_t allocation = 24, node = 2 * allocation;
+/// Length of the longest text that libstdc++ keeps in the object.
+constexpr std::size_t max_inline_text = 15;
 
 // The overloads of heap() return the bytes that a value takes outside of its own object.
 std::size_t heap(const std::string& text) {
-  // libstdc++ keeps texts of up to 15 bytes in the object.
-  return text.capacity() > 15 ? text.size() + node / 2 : 0;
+  return text.capacity() > max_inline_text ? text.size() + allocation : 0;
 }
 
 std::size_t heap(const std::filesystem::path& path) { return heap(path.native()); }
@@ -43,7 +44,7 @@ std::size_t heap(const ServiceSpec& service);
 
 template <class T>
 std::size_t heap(const std::vector<T>& values) {
-  std::size_t bytes = values.empty() ? 0 : node / 2;
+  std::size_t bytes = values.empty() ? 0 : allocation;
   for (const auto& value : values) bytes += sizeof value + heap(value);
   return bytes;
 }
@@ -55,17 +56,17 @@ std::size_t heap(const RareList<T>& values) {
   return bytes;
 }
 
-/// Counts the items for each list that shares them, because a change makes a list of its own.
+/// Counts the items for each list that shares them, because a list that is changed copies them.
 template <class T>
 std::size_t heap(const SharedList<T>& values) {
-  std::size_t bytes = values.empty() ? 0 : node / 2;
+  std::size_t bytes = values.empty() ? 0 : allocation;
   for (const auto& value : values) bytes += sizeof value + heap(value);
   return bytes;
 }
 
 template <class T>
 std::size_t heap(const RareValue<T>& value) {
-  return value.empty() ? 0 : sizeof *value + node / 2 + heap(*value);
+  return value.empty() ? 0 : sizeof *value + allocation + heap(*value);
 }
 
 template <class T>
@@ -77,7 +78,7 @@ std::size_t heap(const std::map<std::string, T>& values) {
 }
 
 std::size_t heap(const Template& text) {
-  return text.parts.bytes() > 15 ? text.parts.bytes() + node / 2 : 0;
+  return text.parts.bytes() > max_inline_text ? text.parts.bytes() + allocation : 0;
 }
 std::size_t heap(const StringList& list) { return heap(list.items()); }
 std::size_t heap(const OutputValue& value) { return heap(value.source) + heap(value.path); }

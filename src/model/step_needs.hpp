@@ -27,7 +27,7 @@ void for_each_need(const StepSpec& step, Use use) {
 }
 
 /// Returns for each `repeat` the indices of the steps that run in its rounds, by the name of the
-/// step that has it.
+/// step that has the `repeat`.
 inline std::map<std::string_view, std::vector<std::size_t>> repeated_together(
     const std::vector<StepSpec>& steps) {
   std::map<std::string_view, std::vector<std::size_t>> groups;

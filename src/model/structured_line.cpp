@@ -98,7 +98,7 @@ std::optional<ReportedMetric> parse_metric(std::string_view line) {
   return metric;
 }
 
-std::string report_problem(std::string_view line) {
+std::string problem_of_report(std::string_view line) {
   if (!line.starts_with(structured_prefix) || parse_metric(line)) return {};
   const auto object = parse_structured(line);
   if (!object) return "the text after `@pipe` is not a JSON object";

@@ -35,7 +35,7 @@ std::string with_quoted_numbers(std::string_view text);
 std::optional<double> metric_value(const nlohmann::json& value);
 /// Returns what is wrong with a line that begins with structured_prefix and cannot be read, as the
 /// end of a sentence; empty for any other line.
-std::string report_problem(std::string_view line);
+std::string problem_of_report(std::string_view line);
 /// Returns true for a valid name of a metric: 1 to 200 bytes of UTF-8, no control characters.
 bool is_metric_name(std::string_view name);
 /// Formats the line for people: `info: epoch done loss=0.25`, `50 %`, `loss = 0.25`; any other line

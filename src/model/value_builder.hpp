@@ -40,7 +40,7 @@ inline core::Value empty_value(core::Value::Kind kind, core::Span span) {
 /// Converts JSON; null stays null.
 core::Value value_of(const nlohmann::json& from, core::Span span);
 
-/// Adds or replaces a member.
+/// Adds or replaces a member, and returns it.
 inline core::Value& set(core::Value& map, const std::string& key, core::Value value) {
   for (auto& [name, member] : map.members)
     if (name.scalar == key) return member = std::move(value);
@@ -49,7 +49,7 @@ inline core::Value& set(core::Value& map, const std::string& key, core::Value va
   return map.members.back().second;
 }
 
-/// Returns the member at the end of a path of maps; missing maps are created.
+/// Adds or replaces the member at the end of a path of maps, and returns it; creates missing maps.
 inline core::Value& set_in(core::Value& map, std::initializer_list<const char*> path,
                            core::Value value) {
   core::Value* place = &map;

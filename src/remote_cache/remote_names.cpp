@@ -150,7 +150,7 @@ async::Task<std::vector<std::string>> RemoteNames::names() {
 
 async::Task<unsigned> RemoteNames::publish(std::string name, store::PublishedVersion made) {
   const auto present = co_await read(name);
-  if (const auto* same = present.name.with(made.output.digest)) co_return same->version;
+  if (const auto* same = present.name.find_content(made.output.digest)) co_return same->version;
   co_await send(made);
   const Edit edit = [&](store::PublishedName& all) { return all.publish(made); };
   co_return co_await change(std::move(name), edit);

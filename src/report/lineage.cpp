@@ -47,11 +47,11 @@ class Lineage {
     if (!names_) {
       names_.emplace();
       for (const auto& name : store_.published().names())
-        names_->push_back(store_.published().of(name));
+        names_->push_back(store_.published().find(name));
     }
     auto list = json::array();
     for (const auto& name : *names_)
-      if (const auto* version = name.with(artifact))
+      if (const auto* version = name.find_content(artifact))
         list.push_back(name.name + "@" + std::to_string(version->version));
     return list;
   }

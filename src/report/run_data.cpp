@@ -434,7 +434,7 @@ json RunData::headlines() {
 json RunData::published() {
   auto list = json::array();
   for (const auto& name : store_.published().names()) {
-    const auto all = store_.published().of(name);
+    const auto all = store_.published().find(name);
     for (const auto& version : all.versions)
       if (version.run == run_.id)
         list.push_back({name + "@" + std::to_string(version.version),

@@ -14,9 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 class RunsFeed final : public Feed {
  public:
-  explicit RunsFeed(store::RunStore& store) : store_(store), version_(store.version()) {}
+  explicit RunsFeed(store::RunStore& store) : store_(store), version_(store.data_version()) {}
   std::string next() override {
-    const auto version = store_.version();
+    const auto version = store_.data_version();
     if (std::exchange(version_, version) == version) return {};
     return event_text("runs", json::object());
   }
@@ -33,7 +33,7 @@ class RunFeed final : public Feed {
       : store_(store), data_(store, artifacts, run, page_limits()) {}
 
   std::string next() override {
-    const auto version = store_.version();
+    const auto version = store_.data_version();
     const auto now = Clock::now();
     if (!has_begun_) {
       has_begun_ = true;

@@ -22,7 +22,7 @@
 namespace pipeline::spec {
 namespace {
 
-using model::most_instances;
+using model::max_instances;
 using Row = std::vector<Json>;
 
 constexpr const char* expected_text =
@@ -110,7 +110,7 @@ class MatrixReader {
                        map.find("exclude")->span);
       return std::nullopt;
     }
-    if (matrix_.instances.size() > most_instances) report_size(map, matrix_.instances.size(), {});
+    if (matrix_.instances.size() > max_instances) report_size(map, matrix_.instances.size(), {});
     return std::move(matrix_);
   }
 
@@ -273,7 +273,7 @@ class MatrixReader {
   void report_size(const core::Value& map, std::size_t size, std::vector<std::string> notes) {
     settings::report(diagnostics_, "bad-matrix",
                      "the matrix of step '" + step_.spec.name + "' makes " + std::to_string(size) +
-                         " steps of it, more than " + std::to_string(most_instances),
+                         " steps of it, more than " + std::to_string(max_instances),
                      map.span, std::move(notes));
   }
 
@@ -281,11 +281,11 @@ class MatrixReader {
     std::size_t size = 1;  // Stops growing far above the maximum, so that it cannot overflow.
     std::string lengths;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      size = values[i].size() > most_instances * 1000 / size ? most_instances * 1000
-                                                             : size * values[i].size();
+      size = values[i].size() > max_instances * 1000 / size ? max_instances * 1000
+                                                            : size * values[i].size();
       lengths += (i ? ", " : "it has: ") + matrix_.axes[i] + " " + std::to_string(values[i].size());
     }
-    if (size > most_instances) {
+    if (size > max_instances) {
       report_size(map, size, {lengths});
       return false;
     }
@@ -484,10 +484,10 @@ void read_matrices(std::vector<ReadStep>& steps, MemoryBudget& budget,
       if (auto open = reader.open()) step.open = std::move(*open);
       if (reader.file()) step.files.push_back(*reader.file());
     }
-    if (step.spec.name.size() > model::max_base && value)
+    if (step.spec.name.size() > model::max_base_name && value)
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
-                           std::to_string(model::max_base) + " characters",
+                           std::to_string(model::max_base_name) + " characters",
                        step.key->span, {"its instances have longer names"});
   }
   if (!has_some) return;

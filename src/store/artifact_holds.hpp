@@ -13,8 +13,8 @@ namespace pipeline::store {
 /// Keeps an artifact from being removed until the last copy is destroyed.
 using ArtifactHold = std::shared_ptr<const void>;
 
-/// Equal content of several outputs is one artifact: one output may be removed while another, which
-/// is being stored, becomes the same artifact.
+/// The holds of this process. Equal content of several outputs is one artifact: one output may be
+/// removed while another, which is being stored, becomes the same artifact.
 class ArtifactHolds {
  public:
   ArtifactHolds();

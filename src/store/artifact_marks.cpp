@@ -18,11 +18,11 @@ using file_tree::TreeNode;
 
 namespace {
 
-/// Modification time of files that are being hashed.
-constexpr std::time_t held_time = artifact_time - 1000;
+/// Modification time of frozen files, while they are hashed; differs from artifact_time.
+constexpr std::time_t frozen_time = artifact_time - 1000;
 
 /// Folders keep their owner's right to write, so that `rm -rf` can remove a state folder; an entry
-/// that comes or goes changes the folder's time, and so its mark.
+/// that is added or removed changes the folder's time, and so its mark.
 constexpr mode_t sealed_folder = 0755;
 
 void set_time(const fs::path& path, std::time_t seconds, long nanoseconds) {
@@ -76,14 +76,14 @@ std::uint64_t size_of(const TreeNode& node) {
 
 void check_frozen(const fs::path& path, std::optional<std::uint64_t> bytes) {
   const auto status = status_of(path);
-  if (!status || status->st_mtim.tv_sec != held_time ||
+  if (!status || status->st_mtim.tv_sec != frozen_time ||
       (bytes && static_cast<std::uint64_t>(status->st_size) != *bytes))
     throw_changed(path);
 }
 
 void freeze(const fs::path& path, mode_t mode) {
   set_mode(path, mode);
-  set_time(path, held_time, 0);
+  set_time(path, frozen_time, 0);
 }
 
 void freeze(const fs::path& root, const std::vector<TreeNode>& nodes) {

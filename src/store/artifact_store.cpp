@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <ctime>
 #include <map>
-#include <optional>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -254,16 +253,17 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
 }
 
 bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) {
+  constexpr int max_tries = 4;  // Other processes may make and remove the target meanwhile.
   const auto target = path(digest);
   const bool is_directory = S_ISDIR(status_of(sealed).value().st_mode);
-  for (int attempt = 0; ::rename(sealed.c_str(), target.c_str()) != 0; ++attempt) {
+  for (int tries = 1; ::rename(sealed.c_str(), target.c_str()) != 0; ++tries) {
     const int refused = errno;
     if (refused == EXDEV) return false;
     // A file is replaced by an equal one. A folder is not: either another process was faster, or
     // the existing one is damaged.
     const bool occupied =
         refused == ENOTEMPTY || refused == EEXIST || refused == EISDIR || refused == ENOTDIR;
-    if ((!occupied && refused != ENOENT) || attempt == 3)
+    if ((!occupied && refused != ENOENT) || tries == max_tries)
       throw core::system_error("cannot put " + target.string() + " into the artifact store",
                                refused);
     if (refused == ENOENT) {
@@ -277,7 +277,7 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
     seal_folder(target, digest);
     return true;
   }
-  // FAT stores times in units of two seconds.
+  // A process may have written to the file until now. FAT stores times in units of two seconds.
   if (const auto status = status_of(target);
       status && std::abs(status->st_mtim.tv_sec - artifact_time) > 2) {
     set_aside(target, *status);
@@ -317,16 +317,18 @@ bool ArtifactStore::looks_whole(const core::Digest& digest) {
   return true;
 }
 
-bool ArtifactStore::is_intact(const core::Digest& digest) { return read_whole(digest, false); }
-bool ArtifactStore::verify(const core::Digest& digest) { return read_whole(digest, true); }
+bool ArtifactStore::is_intact(const core::Digest& digest) {
+  return read_whole(digest, Marks::keep);
+}
+bool ArtifactStore::verify(const core::Digest& digest) { return read_whole(digest, Marks::set); }
 
-bool ArtifactStore::read_whole(const core::Digest& digest, bool marks_it) {
+bool ArtifactStore::read_whole(const core::Digest& digest, Marks marks) {
   const auto target = path(digest);
   const auto status = status_of(target);
   if (!status) return false;
   try {
     if (S_ISREG(status->st_mode) && core::sha256_file(target) == digest) {
-      if (!marks_it) return true;
+      if (marks == Marks::keep) return true;
       set_mode(target, status->st_mode & S_IXUSR ? 0555 : 0444);
       set_mark(target, mark(digest, "", static_cast<std::uint64_t>(status->st_size)));
       return true;
@@ -335,7 +337,7 @@ bool ArtifactStore::read_whole(const core::Digest& digest, bool marks_it) {
       auto nodes = scan_tree(target);
       hash_tree(target, nodes);
       if (tree_digest(nodes) == digest) {
-        if (!marks_it) return true;
+        if (marks == Marks::keep) return true;
         seal_contents(target, nodes, digest);
         seal_folder(target, digest);
         return true;
@@ -425,13 +427,13 @@ void ArtifactStore::link_out(const core::Digest& digest, const fs::path& target)
 std::vector<core::Digest> ArtifactStore::all() const {
   std::vector<core::Digest> found;
   std::error_code error;
-  for (fs::directory_iterator shelves(folder_, error);
-       !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
-    const auto shelf = shelves->path().filename().string();
-    if (shelf.size() != 2) continue;
-    for (const auto& entry : core::entries_of(shelves->path())) {
+  for (fs::directory_iterator folders(folder_, error);
+       !error && folders != fs::directory_iterator(); folders.increment(error)) {
+    const auto first_digits = folders->path().filename().string();
+    if (first_digits.size() != 2) continue;
+    for (const auto& entry : core::entries_of(folders->path())) {
       try {
-        found.push_back(core::Digest::from_hex(shelf + entry.filename().string()));
+        found.push_back(core::Digest::from_hex(first_digits + entry.filename().string()));
       } catch (const std::invalid_argument&) {
         // The file is not one of the store's, and is left alone.
       }
@@ -446,7 +448,7 @@ std::shared_ptr<const void> ArtifactStore::remove(std::span<const core::Digest> 
   holds_.for_each_free(digests, [&](const core::Digest& digest) {
     forget_elsewhere(digest);
     const auto place = path(digest);
-    // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
+    // A rename hides the artifact at once: an interrupted removal leaves no partial artifact.
     ::chmod(place.c_str(), 0755);
     ::rename(place.c_str(), (staging->content() / digest.hex()).c_str());
   });
@@ -467,7 +469,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
         const auto bytes = entries->file_size(error);
         if (!error) freed += bytes;
       }
-      // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
+      // A rename hides the artifact at once: an interrupted removal leaves no partial artifact.
       ::chmod(path.c_str(), 0755);
       try {
         const Staging staging(folder_);
@@ -482,7 +484,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     if (!is_used(digest)) unused.push_back(path(digest));
   for (const auto& path : unused) {
     remove(path);
-    ::rmdir(path.parent_path().c_str());  // Succeeds only if it is empty.
+    ::rmdir(path.parent_path().c_str());  // Succeeds only for an empty folder.
   }
   remove_notes(is_used);
   for (const auto& entry : core::entries_of(folder_ / "damaged")) remove(entry);

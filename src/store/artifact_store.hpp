@@ -24,15 +24,16 @@ struct StoredArtifact {
   core::Digest digest;
   bool is_directory = false;
   std::uint64_t bytes = 0;
-  /// The way of an output into the store, for people: `moved`, or `copied, because ...`; empty if
-  /// it is not known.
+  /// Describes for people how an output came into the store: `moved`, or `copied, because ...`;
+  /// empty if that is not known.
   std::string way = {};
-  /// While it lives, remove() leaves the artifact: no record names it yet.
+  /// While the hold lives, remove() leaves the artifact, which no record names yet.
   ArtifactHold hold = {};
 };
 
 /// Returns true if code or inputs of this size are read as a whole before a step uses them, which
-/// costs milliseconds. The size and time of a larger artifact do not show a flipped bit.
+/// takes milliseconds and finds every flipped bit. For larger ones, only sizes and times are
+/// compared.
 constexpr bool is_read_on_use(std::uint64_t bytes, std::size_t files) {
   return bytes <= 1 << 20 && files <= 256;
 }
@@ -68,9 +69,9 @@ class ArtifactStore {
                       const std::function<void(const StoredArtifact&)>& before_removal = {},
                       const std::filesystem::path& other_name = {});
 
-  /// Copies files into one read-only tree and returns its digest; if the store has the tree
-  /// already, only hashes the files. A tree that is read on use need not survive a power failure.
-  /// @param files if not null, receives what the tree has, sorted by path
+  /// Copies files into one read-only tree; if the store has the tree already, only hashes the
+  /// files. A tree for which is_read_on_use() is true need not survive a power failure.
+  /// @param files if not null, receives the files of the tree, sorted by path
   StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index,
                           std::vector<TreeFile>* files = nullptr);
 
@@ -88,8 +89,9 @@ class ArtifactStore {
   /// Copies the artifact to `target` with write permission; never overwrites existing files.
   void copy_out(const core::Digest& digest, const std::filesystem::path& target) const;
   /// Makes a read-only second copy at `target`, which must not exist, on the store's file system.
-  /// The copy's files are hard links to the artifact's, or copies where the file system cannot
-  /// link, or not that often. For callers that read the copy and then remove it.
+  /// The copy's files are hard links to the artifact's, or copies where the file system has no hard
+  /// links or a file has its maximum number of them. For callers that read the copy and then
+  /// remove it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
   /// Notes that a remote store has the artifact, so that results with it can be reused. The note
   /// stays when the content is fetched.
@@ -104,9 +106,9 @@ class ArtifactStore {
   bool is_kept(const core::Digest& digest);
   /// Returns a hold as take() does, for an artifact that the store may have already.
   ArtifactHold hold(const core::Digest& digest) { return holds_.hold(digest); }
-  /// Takes artifacts and their notes out of the store, as far as it has them and nothing holds
-  /// them. The caller knows that no record names them.
-  /// @return has their content; its destruction removes the content from the disk
+  /// Takes artifacts and their notes out of the store, except artifacts that are held. The caller
+  /// knows that no record names them.
+  /// @return owns the content of the artifacts, and removes it from the disk at destruction
   [[nodiscard]] std::shared_ptr<const void> remove(std::span<const core::Digest> digests);
   /// Returns all artifacts in the store.
   std::vector<core::Digest> all() const;
@@ -123,7 +125,8 @@ class ArtifactStore {
   /// Renames a sealed and marked artifact to its final path, where an equal one may exist already.
   /// Returns false if it is on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);
-  bool read_whole(const core::Digest& digest, bool marks_it);
+  enum class Marks { keep, set };
+  bool read_whole(const core::Digest& digest, Marks marks);
   void remove_notes(const std::function<bool(const core::Digest&)>& is_used);
   void set_aside(const std::filesystem::path& target, const struct stat& status);
 

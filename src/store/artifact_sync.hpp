@@ -3,7 +3,6 @@
 /// artifacts, but leaves none that has the right name, size and time, and wrong content.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <thread>
 #include <vector>

@@ -32,7 +32,7 @@ struct AttemptRecord {
   std::string code;         ///< Digest of the tree of the step's code, hex; empty if unknown.
   std::string node;         ///< Name of the machine that ran it; empty if unknown.
   std::string image;        ///< Id of the image, or the interpreter, that ran it; empty if unknown.
-  std::string stored = {};  ///< The way of each output into the store, for people.
+  std::string stored = {};  ///< For people, how each output came into the store.
   bool was_preempted = false;  ///< As in orchestrators::AttemptResult.
 };
 
@@ -46,7 +46,7 @@ struct TaskRecord {
   unsigned node_rank = 0;           ///< Number among the step's nodes.
   std::vector<unsigned> gpus = {};  ///< Indices of the attempt's GPUs that it took.
   std::optional<std::chrono::milliseconds> running = {};  ///< As in core::Phases.
-  bool has_failed_first = false;                          ///< Its failure is the attempt's.
+  bool has_failed_first = false;  ///< The attempt failed because this task did.
   bool operator==(const TaskRecord&) const = default;
 };
 
@@ -60,8 +60,8 @@ class Attempts {
   std::vector<AttemptRecord> list(const std::string& run, const std::string& step);
   /// Returns the attempts of all steps of a run, by step and number.
   std::vector<AttemptRecord> list(const std::string& run);
-  /// Returns the tasks of a recorded attempt by rank. An attempt that was put
-  /// without tasks has one, of rank 0.
+  /// Returns the tasks of a recorded attempt by rank. An attempt that was put without tasks has one
+  /// task, of rank 0.
   std::vector<TaskRecord> tasks(const AttemptRecord& attempt);
   /// Calls `use` with each attempt of the pipeline's runs, in the order in which they began.
   void for_each(const std::string& pipeline, const std::function<void(const AttemptRecord&)>& use);

@@ -8,6 +8,18 @@
 
 namespace pipeline::store {
 
+std::optional<core::Digest> artifact_of(const KeyPart& input) {
+  constexpr std::size_t digits = 64;
+  const auto& text = input.value;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    count = is_digit ? count + 1 : 0;
+    if (count == digits) return core::Digest::from_hex(text.substr(i + 1 - digits, digits));
+  }
+  return std::nullopt;
+}
+
 std::string write_data_origin(const DataOrigin& origin) {
   return origin.kind + " " + (origin.digest ? origin.digest->hex() : "-") + " " + origin.source;
 }

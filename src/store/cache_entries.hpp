@@ -57,7 +57,7 @@ class CacheEntries {
 
   /// Records a success under its key, with the key's parts and outputs.
   void add(const CacheEntry& entry, const std::string& pipeline, const std::vector<KeyPart>& parts);
-  /// Returns true if any step has ever succeeded; otherwise no step needs to be looked up.
+  /// Returns true if any success is recorded; otherwise no key needs to be looked up.
   bool has_successes();
   std::optional<CacheEntry> find(const std::string& key);
   void remove(const std::string& key);

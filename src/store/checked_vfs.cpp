@@ -19,6 +19,7 @@ namespace pipeline::store {
 namespace {
 
 constexpr char vfs_name[] = "pipe-checked";
+constexpr int database_header_size = 100;  // Section 1.3 of SQLite's file format.
 constexpr unsigned char application_id_bytes[] = {
     0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_schema.hpp.
 
@@ -89,7 +90,7 @@ int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
   }
   const int result = real(file)->pMethods->xRead(real(file), buffer, amount, offset);
   if (result != SQLITE_OK) return noted(result);
-  if (offset == 0 && amount >= 100 && is_foreign(buffer))
+  if (offset == 0 && amount >= database_header_size && is_foreign(buffer))
     reinterpret_cast<CheckedFile*>(file)->has_checksums = false;
   if (!is_page(file, amount, offset)) return result;
   auto* page = static_cast<unsigned char*>(buffer);
@@ -188,6 +189,7 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   real(file)->pMethods = nullptr;
   struct stat status {};
+  // Opening a pipe that somebody else has put there would wait for the pipe's other end.
   const bool is_special_file = name && ::stat(name, &status) == 0 && !S_ISREG(status.st_mode);
   const int result = is_special_file
                          ? SQLITE_CANTOPEN

@@ -5,9 +5,10 @@
 
 namespace pipeline::store {
 
-/// Registers the layer, once, and returns its name for sqlite3_open_v2. Reading a page with a wrong
-/// checksum fails with SQLITE_IOERR_DATA. Only pages of page_size bytes in databases with
-/// reserved_bytes reserved bytes are checked.
+/// Registers the layer, once, and returns its name for sqlite3_open_v2; null, which stands for
+/// SQLite's own layer, if that fails. Reading a page with a wrong checksum fails with
+/// SQLITE_IOERR_DATA. Only pages of page_size bytes in databases with reserved_bytes reserved bytes
+/// are checked.
 const char* checked_vfs();
 /// Returns and clears the errno of this thread's last failure; 0: none.
 int last_disk_error();

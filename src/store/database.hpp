@@ -97,7 +97,7 @@ class Database {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
   void open();
-  int pragma(const char* sql);
+  int pragma(const char* sql);  ///< Returns the number that the pragma reports.
   void create(int application_id, const char* schema, bool may_have_log);
   void check_format(int application_id);
   void migrate(std::span<const char* const> migrations);

@@ -24,7 +24,7 @@ DriverLocks::DriverLocks(const StatePaths& paths)
 
 Driver DriverLocks::claim(const RunRecord& run) {
   auto driver = run.driver;
-  if (run.status != RunStatus::running || driver.is_elsewhere() ||
+  if (run.status != RunStatus::running || driver.has_lease() ||
       driver.process.started != ProcessId::self().started)
     return driver;
   auto& hold = held_[run.id];
@@ -41,10 +41,10 @@ Driver DriverLocks::claim(const RunRecord& run) {
 
 Liveness DriverLocks::liveness(const RunRecord& run) const {
   const auto& [process, lease, probe, host] = run.driver;
-  if (run.driver.is_elsewhere())
+  if (run.driver.has_lease())
     return Heartbeat::is_fresh(paths_.heartbeat_file(run.id)) ? Liveness::alive : Liveness::unknown;
   if (StateLock::is_held(paths_.folder(), StateLock::driver_of(run.id))) return Liveness::alive;
-  const bool runs_on_this_machine = process.is_of_this_namespace() && process.alive();
+  const bool runs_on_this_machine = process.is_of_this_namespace() && process.is_alive();
   switch (probe) {
     case LivenessProbe::process: break;
     // The kernel that held the lock is this one, or one that has since shut down.

@@ -1,5 +1,5 @@
 // The artifact store's notes of artifacts that are in a remote store:
-// `artifacts/ab/cdef.elsewhere`.
+// `artifacts/ab/cdef....elsewhere`.
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -60,21 +60,21 @@ bool ArtifactStore::is_kept(const core::Digest& digest) {
 }
 
 void ArtifactStore::remove_notes(const std::function<bool(const core::Digest&)>& is_used) {
-  for (const auto& shelf : core::entries_of(folder_)) {
-    const auto begin = shelf.filename().string();
-    if (begin.size() != 2) continue;
-    for (const auto& entry : core::entries_of(shelf)) {
+  for (const auto& folder : core::entries_of(folder_)) {
+    const auto first_digits = folder.filename().string();
+    if (first_digits.size() != 2) continue;
+    for (const auto& entry : core::entries_of(folder)) {
       const auto name = entry.filename().string();
       if (!name.ends_with(suffix)) continue;
       try {
         const auto digest =
-            core::Digest::from_hex(begin + name.substr(0, name.size() - suffix.size()));
+            core::Digest::from_hex(first_digits + name.substr(0, name.size() - suffix.size()));
         if (!is_used(digest)) ::unlink(entry.c_str());
       } catch (const std::invalid_argument&) {
         // The file is not one of the store's notes, and is left alone.
       }
     }
-    ::rmdir(shelf.c_str());  // Succeeds only if it is empty.
+    ::rmdir(folder.c_str());  // Succeeds only for an empty folder.
   }
 }
 

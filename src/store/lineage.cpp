@@ -19,8 +19,9 @@ namespace {
 
 constexpr const char* gathered_kind = "gathered";
 constexpr const char* matrix_kind = "taken values";
-constexpr std::size_t digits = 64;
+constexpr std::size_t digits = 64;  // Length of a digest in hex.
 
+/// Returns true if the key of a step has the digest as an input or as data.
 bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
   return std::ranges::any_of(parts, [&](const KeyPart& part) {
     const bool is_data = part.name.starts_with("data ");
@@ -53,17 +54,16 @@ void add_matrix_inputs(const MatrixInputs& values, InputDigests& inputs) {
 }  // namespace
 
 std::optional<StepRecord> Lineage::producer(const core::Digest& artifact,
-                                            std::optional<WallTime> by, const std::string& step,
-                                            const std::string& run) {
+                                            std::optional<WallTime> latest_end,
+                                            const std::string& step, const std::string& run) {
   std::string found_run, found_name;
   {
     auto row = database_.prepare(
         "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY "
         "ended <= ?3 DESC, name = ?4 DESC, run = ?5 DESC, id DESC LIMIT 1");
     const auto digest = artifact.hex();
-    const auto latest = by.value_or(WallTime::max());
-    row.bind(static_cast<int>(StepStatus::succeeded), digest, latest.time_since_epoch().count(),
-             step, run);
+    row.bind(static_cast<int>(StepStatus::succeeded), digest,
+             to_integer(latest_end.value_or(WallTime::max())), step, run);
     if (!row.step()) return std::nullopt;
     found_run = row.text(0);
     found_name = row.text(1);
@@ -120,15 +120,14 @@ std::unordered_map<std::string, InputDigests> Lineage::inputs_of_run(const std::
   std::unordered_map<std::string, InputDigests> all;
   // Inputs are the last parts of a key, those of data first. Within a text, the quote would be
   // escaped.
-  for (const auto* prefix : {"[\"data ", "[\"input "}) {
+  const std::pair<const char*, decltype(&add_data)> kinds[] = {{"[\"data ", add_data},
+                                                               {"[\"input ", add_inputs}};
+  for (const auto& [prefix, add] : kinds) {
     auto row = database_.prepare(
         "SELECT key, substr(parts, instr(parts, ?2)) FROM cache WHERE key IN "
         "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, ?2) > 0");
-    row.bind(run, std::string(prefix));
-    while (row.step()) {
-      const auto parts = read_parts("[" + row.text(1));
-      prefix[2] == 'd' ? add_data(parts, all[row.text(0)]) : add_inputs(parts, all[row.text(0)]);
-    }
+    row.bind(run, prefix);
+    while (row.step()) add(read_parts("[" + row.text(1)), all[row.text(0)]);
   }
   auto matrices = database_.prepare(
       "SELECT key FROM blobs WHERE kind = ?1 AND key IN (SELECT key FROM steps WHERE run = ?2)");
@@ -182,8 +181,8 @@ std::vector<StepRecord> Lineage::consumers(const core::Digest& artifact) {
     row.bind(gathered_kind, inputs.front());
     while (row.step()) inputs.push_back(row.text(0));
   }
-  std::map<std::int64_t, std::pair<std::string, std::string>>
-      found;  // Keyed by the row's number, so in their order.
+  // Keyed by the number of the row, so that the oldest comes first.
+  std::map<std::int64_t, std::pair<std::string, std::string>> found;
   for (const auto& input : inputs) {
     auto row =
         database_.prepare("SELECT id, run, step, parts FROM cache WHERE instr(parts, ?1) > 0");

@@ -31,8 +31,8 @@ std::string gathered_text(const std::vector<GatheredPiece>& pieces);
 /// The artifacts that a step's matrix takes its values from, by axis.
 using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
 
-/// An input of a step, with the digest that stands for it in its key, or the artifact that its
-/// matrix takes values from.
+/// An input of a step, with the digest that stands for the input in the step's key, or the artifact
+/// that the step's matrix takes values from.
 struct InputDigest {
   std::string name;
   core::Digest digest;
@@ -48,18 +48,19 @@ class Lineage {
       : database_(database), runs_(runs), cache_(cache), key_values_(key_values) {}
 
   /// Returns the newest succeeded step that produced an artifact with this digest.
-  /// @param by the latest end of that step, such as the start of a step that consumed the artifact.
-  /// As the clocks of machines differ, any step is returned if none had ended by then.
+  /// @param latest_end the time by which that step had ended, such as the start of a step that
+  /// consumed the artifact. As the clocks of machines differ, any step is returned if none had.
   /// @param step the name of the step that is preferred
   /// @param run the run that is preferred among those with such a step
   std::optional<StepRecord> producer(const core::Digest& artifact,
-                                     std::optional<WallTime> by = std::nullopt,
+                                     std::optional<WallTime> latest_end = std::nullopt,
                                      const std::string& step = {}, const std::string& run = {});
   /// Returns the succeeded steps that took the content as an input, as data from outside, or as a
   /// part of a gathered input or of a folder, the oldest first.
   std::vector<StepRecord> consumers(const core::Digest& artifact);
 
-  /// Records the artifacts of a gathered input. @param input the digest that stands for it in keys
+  /// Records the artifacts of a gathered input.
+  /// @param input the digest that stands for the input in keys
   /// @param pieces as gathered_text() returns them
   void record_gather(const core::Digest& input, std::string_view pieces);
   /// Returns the artifacts of a gathered input, in order; none if the input is not known.

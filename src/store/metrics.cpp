@@ -143,6 +143,7 @@ std::vector<MetricRecord> Metrics::list(const std::string& run, const std::strin
   while (row.step()) {
     const auto name = row.text(0);
     if (!step.empty() && name != step) continue;
+    // The metrics of a run that was removed are those of the first run that reused the step.
     if (!append(row.text(2), name)) append(row.text(1), name);
   }
   return found;

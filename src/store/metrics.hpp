@@ -47,7 +47,8 @@ class Metrics {
   /// Removes all metrics of an attempt, which will report them again.
   void remove(const std::string& run, const std::string& step, unsigned attempt);
   /// Returns the metrics of a run's steps, in the order of the steps; those of reused steps are
-  /// those of the run that made them. @param step only this step; empty: all
+  /// those of the run that made them.
+  /// @param step only this step; empty: all
   std::vector<MetricRecord> list(const std::string& run, const std::string& step = {});
   /// Returns all points of a metric, in the order in which they were reported. The points of an
   /// attempt end before the training step at which the next attempt began.
@@ -62,7 +63,7 @@ nlohmann::json number_json(double value);
 
 /// Serialises points as 24 bytes each: step, time, value; little-endian.
 std::string write_points(std::span<const MetricPoint> points);
-/// Throws EnvironmentError for a text of another length.
+/// Reads the result of write_points(). Throws EnvironmentError if the length does not fit.
 std::vector<MetricPoint> read_points(std::string_view bytes);
 
 }  // namespace pipeline::store

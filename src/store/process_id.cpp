@@ -11,6 +11,8 @@
 namespace pipeline::store {
 namespace {
 
+constexpr std::size_t boot_id_length = 36;  // That of a UUID.
+
 /// Returns when the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5).
 /// Returns an empty text if the process does not exist or is a zombie.
 std::string start_ticks(std::int64_t pid) {
@@ -24,7 +26,7 @@ std::string start_ticks(std::int64_t pid) {
 /// Identifies the boot and the PID namespace: containers have process identifiers of their own.
 std::string boot() {
   std::error_code error;
-  return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +
+  return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, boot_id_length) + ":" +
          std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
@@ -35,8 +37,10 @@ ProcessId ProcessId::self() { return {getpid(), boot() + ":" + start_ticks(getpi
 bool ProcessId::is_of_this_namespace() const {
   return started.substr(0, started.rfind(':')) == boot();
 }
-bool ProcessId::is_of_this_boot() const { return started.substr(0, 36) == boot().substr(0, 36); }
-bool ProcessId::alive() const {
+bool ProcessId::is_of_this_boot() const {
+  return started.substr(0, boot_id_length) == boot().substr(0, boot_id_length);
+}
+bool ProcessId::is_alive() const {
   return pid > 0 && !started.empty() && started == boot() + ":" + start_ticks(pid);
 }
 

@@ -88,14 +88,14 @@ const PublishedVersion* PublishedName::find(unsigned version) const {
   return found == versions.end() ? nullptr : &*found;
 }
 
-const PublishedVersion* PublishedName::with(const core::Digest& content) const {
+const PublishedVersion* PublishedName::find_content(const core::Digest& content) const {
   const auto same = std::ranges::find_if(
       versions, [&](const PublishedVersion& each) { return each.output.digest == content; });
   return same == versions.end() ? nullptr : &*same;
 }
 
 unsigned PublishedName::publish(PublishedVersion made) {
-  if (const auto* same = with(made.output.digest)) return same->version;
+  if (const auto* same = find_content(made.output.digest)) return same->version;
   made.version = versions.empty() ? 1 : versions.back().version + 1;
   promoted.push_back(made.version);
   versions.push_back(std::move(made));
@@ -119,7 +119,7 @@ unsigned PublishedName::demote() {
   return promoted.back();
 }
 
-PublishedName Published::of(const std::string& name) {
+PublishedName Published::find(const std::string& name) {
   const auto text = key_values_.find(published_kind, name);
   return text ? read_published(name, *text) : PublishedName{name, {}, {}};
 }
@@ -130,9 +130,9 @@ unsigned Published::change(const std::string& name,
                            const std::function<unsigned(PublishedName&)>& edit) {
   unsigned version = 0;
   database_.transaction([&] {
-    auto all = of(name);
-    version = edit(all);
-    key_values_.put(published_kind, name, text_of(all));
+    auto record = find(name);
+    version = edit(record);
+    key_values_.put(published_kind, name, text_of(record));
   });
   return version;
 }

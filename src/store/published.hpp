@@ -1,6 +1,6 @@
 /// @file
-/// Artifacts by name: an artifact that was published under a name is a version of it, and one
-/// version is the current one.
+/// Artifacts by name: an artifact that was published under a name is a version of that name, and
+/// one version is the current one.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class KeyValues;
 
 struct PublishedVersion {
   unsigned version = 1;
-  std::string run, step;  ///< The run and the step that produced it.
+  std::string run, step;  ///< The run and the step that produced the artifact.
   OutputRecord output;
   WallTime time{};
   bool is_executable = false;  ///< For a file in a bucket, which keeps no modes.
@@ -33,12 +33,12 @@ struct PublishedName {
   /// Returns the version with this number, or the current one for 0; null if there is none.
   const PublishedVersion* find(unsigned version = 0) const;
   /// Returns the version that has this content; null if there is none.
-  const PublishedVersion* with(const core::Digest& content) const;
+  const PublishedVersion* find_content(const core::Digest& content) const;
 
-  /// Makes the content the newest version, and the current one. Does nothing if a version has this
-  /// content, so that a repeated run changes nothing.
+  /// Adds a version, which becomes the current one. Does nothing if a version has this content, so
+  /// that a repeated run changes nothing.
   /// @param made its number is ignored
-  /// @return the version's number
+  /// @return the number of the version that has the content
   unsigned publish(PublishedVersion made);
   /// Makes a version the current one. Throws InputError if there is none.
   void promote(unsigned version);
@@ -68,10 +68,11 @@ class Published {
   Published(Database& database, KeyValues& key_values)
       : database_(database), key_values_(key_values) {}
 
-  /// Throws EnvironmentError if the record is damaged.
-  PublishedName of(const std::string& name);
+  /// Returns the record of a name, without versions if nothing has the name. Throws
+  /// EnvironmentError if the record is damaged.
+  PublishedName find(const std::string& name);
   std::vector<std::string> names();
-  /// Changes the record of a name, in a transaction. @return what `edit` returns
+  /// Changes the record of a name, in a transaction. Returns the result of `edit`.
   unsigned change(const std::string& name, const std::function<unsigned(PublishedName&)>& edit);
 
  private:

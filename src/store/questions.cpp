@@ -31,7 +31,7 @@ WallTime time_of(const json& value) {
   return WallTime(std::chrono::milliseconds(value.get<std::int64_t>()));
 }
 
-/// Returns nothing for a row that is no question: the others of the run are read without it.
+/// Returns nothing for a row that is not a question, so that the run's other questions are read.
 std::optional<Question> read_question(const json& row) try {
   constexpr std::size_t key_place = 6;  // Records of earlier versions end before it.
   return Question{row.at(0),

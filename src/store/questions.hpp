@@ -2,7 +2,6 @@
 /// Questions of steps to persons (`wait`), and their answers.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 
@@ -17,7 +16,7 @@ struct Question {
   std::string who;     ///< The user, `ana@host`; on a page also the name that was typed.
   WallTime answered{};
   std::string note;
-  std::string key_digest;  ///< SHA-256 of the key of the address in messages; empty: none was sent.
+  std::string key_digest;  ///< SHA-256 of the key in the address that was sent; empty: none was.
 };
 
 /// An answer, before it is recorded.
@@ -41,7 +40,8 @@ void put_question(RunStore& store, const std::string& run, const std::string& st
 Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
                          const Answer& answer);
 /// Makes a key that answers this question, and records its digest. Throws InputError if the step
-/// has no question that can be read. @return the key, 32 digits
+/// has no question that can be read.
+/// @return the key, 32 digits
 std::string make_answer_key(RunStore& store, const std::string& run, const std::string& step);
 /// Returns true if the key is that of the question.
 bool is_answer_key(const Question& question, std::string_view key);

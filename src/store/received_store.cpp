@@ -19,8 +19,10 @@ using Clock = std::chrono::steady_clock;
 using Row = std::vector<std::optional<std::string>>;
 
 constexpr std::chrono::seconds max_check{60};
+/// Instructions that SQLite executes between two looks at the clock.
 constexpr int steps_between_looks = 1000;
-/// Milliseconds until the year 9999: times, durations and counts of a run are below.
+/// From the smallest exit code to the milliseconds until the year 9999: the times, durations and
+/// counts of a run are within.
 constexpr const char* integer_range = " BETWEEN -2147483648 AND 253402300799999";
 
 struct Limit {

@@ -124,7 +124,7 @@ nlohmann::json list_of(const std::string& text) {
 
 std::string write_driver(const Driver& driver) {
   const auto& [context, name_space, name] = driver.lease;
-  if (driver.is_elsewhere()) return nlohmann::json{context, name_space, name}.dump();
+  if (driver.has_lease()) return nlohmann::json{context, name_space, name}.dump();
   for (const auto& [probe, text] : probe_names)
     if (driver.probe == probe)
       return driver.process.started + ":" + std::string(text) + ":" + driver.host;
@@ -308,18 +308,6 @@ std::vector<KeyPart> read_parts(const std::string& text) {
         parts.push_back(
             {part[0], part[1], part.size() > 2 ? part[2].get<std::string>() : std::string()});
   return parts;
-}
-
-std::optional<core::Digest> artifact_of(const KeyPart& input) {
-  constexpr std::size_t digits = 64;
-  const auto& text = input.value;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-    count = is_digit ? count + 1 : 0;
-    if (count == digits) return core::Digest::from_hex(text.substr(i + 1 - digits, digits));
-  }
-  return std::nullopt;
 }
 
 }  // namespace pipeline::store

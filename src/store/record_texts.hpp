@@ -33,7 +33,7 @@ std::vector<event::Gpu> read_gpus(const std::string& text);
 /// Returns usage, phases, code, node and image of an attempt as JSON; empty if none is known.
 std::string write_measured(const AttemptRecord& attempt);
 void read_measured(const std::string& text, AttemptRecord& attempt);
-/// Returns usage, time, GPUs and place of a task as JSON; empty if none is known.
+/// Returns usage, running time, GPUs and node rank of a task as JSON; empty if none is known.
 std::string write_measured(const TaskRecord& task);
 void read_measured(const std::string& text, TaskRecord& task);
 

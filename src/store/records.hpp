@@ -26,13 +26,13 @@ struct LeaseId {
   bool operator==(const LeaseId&) const = default;
 };
 
-/// The driver of a run: a process of this machine or, if a Lease is named, its holder.
+/// The driver of a run: a process or, if a Lease is named, the holder of that Lease.
 struct Driver {
   ProcessId process;
   LeaseId lease;
   LivenessProbe probe = LivenessProbe::process;  ///< Filled by Runs::add() and Runs::resume().
   std::string host{};  ///< The process's machine, for messages; filled by the same functions.
-  bool is_elsewhere() const { return !lease.name.empty(); }
+  bool has_lease() const { return !lease.name.empty(); }
 };
 
 struct RunRecord {
@@ -64,7 +64,7 @@ struct OutputRecord {
 struct FailureRecord {
   std::string kind;                  ///< As to_string() of FailureKind has it.
   std::vector<std::string> hints;    ///< Suggestions for the user.
-  std::vector<std::string> details;  ///< The last lines of its log, or those of a build.
+  std::vector<std::string> details;  ///< The last lines of the step's log, or those of a build.
   bool operator==(const FailureRecord&) const = default;
 };
 

@@ -16,8 +16,8 @@ class RunRemoval {
   RunRemoval(Database& database, Runs& runs, KeyValues& key_values)
       : database_(database), runs_(runs), key_values_(key_values) {}
 
-  /// Removes the run. Call it in a transaction. @param keep_cache whether the cache entries that
-  /// the run made stay
+  /// Removes the run. Call it in a transaction.
+  /// @param keep_cache whether the cache entries that the run made stay
   void remove(const std::string& run, bool keep_cache);
 
  private:

@@ -4,7 +4,6 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/identifier.hpp"
 #include "store/database.hpp"
 #include "store/record_texts.hpp"
 #include "store/run_removal.hpp"
@@ -62,7 +61,7 @@ bool RunStore::is_read_only() const { return self_->database.is_read_only(); }
 void RunStore::require_writable() const { self_->database.require_writable(); }
 void RunStore::forbid_writes() { self_->database.execute("PRAGMA query_only = ON"); }
 
-std::int64_t RunStore::version() {
+std::int64_t RunStore::data_version() {
   auto row = self_->database.prepare("PRAGMA data_version");
   return row.step() ? row.integer(0) : 0;
 }
@@ -89,19 +88,16 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
 }
 
 std::vector<std::string> RunStore::check() {
-  std::vector<std::string> wrong;
+  std::vector<std::string> errors;
   try {
     auto row = self_->database.prepare("PRAGMA integrity_check(100)");
     while (row.step())
-      if (auto text = row.text(0); text != "ok") wrong.push_back(std::move(text));
-    for (const auto& run : runs().list()) {
-      runs().steps(run.id);
-      if (wrong.size() >= 100) break;
-    }
+      if (auto text = row.text(0); text != "ok") errors.push_back(std::move(text));
+    for (const auto& run : runs().list()) runs().steps(run.id);  // Throws for a damaged record.
   } catch (const core::EnvironmentError& error) {
-    wrong.emplace_back(error.what());
+    errors.emplace_back(error.what());
   }
-  return wrong;
+  return errors;
 }
 
 void RunStore::import_run(const RunStore& from, const std::string& run) {
@@ -117,7 +113,7 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
            " ended = excluded.ended, took = excluded.took, same_as = excluded.same_as, steps = "
            "excluded.steps, cached = excluded.cached, failed = "
            "excluded.failed");
-      // A step that has become its instances is gone there.
+      // The other store no longer has steps that have become their instances.
       take(
           "DELETE FROM steps WHERE run = ?1 AND name NOT IN "
           "(SELECT name FROM other.steps WHERE run = ?1)");
@@ -140,20 +136,21 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
   if (failed) std::rethrow_exception(failed);
 }
 
-std::vector<core::Digest> RunStore::referenced_artifacts(bool temporary) {
+std::vector<core::Digest> RunStore::referenced_artifacts(TempArtifacts temp_artifacts) {
   std::set<core::Digest> digests;
   auto row = self_->database.prepare(
       "SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE "
       "outputs <> '[]'");
   while (row.step())
     for (const auto& output : read_outputs(row.text(0)))
-      if (temporary || !output.temp) digests.insert(output.digest);
+      if (temp_artifacts == TempArtifacts::included || !output.temp) digests.insert(output.digest);
   auto code = self_->database.prepare(
       "SELECT DISTINCT json_extract(usage, '$.code') AS code FROM attempts WHERE "
       "json_valid(usage) AND length(code) = 64 AND code NOT GLOB '*[^0-9a-f]*'");
   while (code.step()) digests.insert(core::Digest::from_hex(code.text(0)));
   for (const auto& name : published().names())
-    for (const auto& version : published().of(name).versions) digests.insert(version.output.digest);
+    for (const auto& version : published().find(name).versions)
+      digests.insert(version.output.digest);
   return {digests.begin(), digests.end()};
 }
 

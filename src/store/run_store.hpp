@@ -23,6 +23,9 @@
 
 namespace pipeline::store {
 
+/// Whether artifacts that only outputs with `temp` name are included.
+enum class TempArtifacts { included, left_out };
+
 /// Hands out the records by subject, and does what concerns all of them. Throws EnvironmentError if
 /// the folder or database cannot be used (no permission, disk full, damaged, made by a newer
 /// version).
@@ -56,7 +59,7 @@ class RunStore {
   /// From now on, each write by this object throws EnvironmentError.
   void forbid_writes();
   /// Returns a number that changes when another process has committed something; cheap.
-  std::int64_t version();
+  std::int64_t data_version();
 
   /// Sets a function that is called before each commit, for example to check that this process may
   /// still write; it must not throw. An empty function disables it.
@@ -73,11 +76,11 @@ class RunStore {
   /// when needed.
   void import_run(const RunStore& from, const std::string& run);
   /// Returns every artifact digest that a run, a cache entry or a published name names, and those
-  /// of the code of attempts. @param temporary whether also those that only outputs with `temp`
-  /// name
-  std::vector<core::Digest> referenced_artifacts(bool temporary = true);
+  /// of the code of attempts.
+  std::vector<core::Digest> referenced_artifacts(
+      TempArtifacts temp_artifacts = TempArtifacts::included);
 
-  /// Reads the whole database. @return its errors, one sentence each
+  /// Reads the whole database, and returns its errors, one sentence each.
   std::vector<std::string> check();
 
  private:

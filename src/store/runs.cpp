@@ -192,19 +192,19 @@ void Runs::put_in_order(const std::string& run, std::vector<StepRecord>& steps) 
 }
 
 std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& only) {
-  std::string shown_from;
+  std::string same_as;
   {
     auto row = database_.prepare("SELECT same_as FROM runs WHERE id = ?1");
     row.bind(run);
-    if (row.step()) shown_from = row.text(0);
+    if (row.step()) same_as = row.text(0);
   }
-  const auto& of = shown_from.empty() ? run : shown_from;
+  const auto& owner = same_as.empty() ? run : same_as;  // The run that has the rows.
   static const std::string of_run =
       "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, "
       "parameters, outputs, failure FROM steps WHERE run = ?1";
   static const std::string all = of_run + " ORDER BY id", one = of_run + " AND name = ?2";
   auto row = database_.prepare((only.empty() ? all : one).c_str());
-  only.empty() ? row.bind(of) : row.bind(of, only);
+  only.empty() ? row.bind(owner) : row.bind(owner, only);
   std::vector<StepRecord> found;
   while (row.step()) {
     StepRecord step{.run = run,
@@ -217,34 +217,33 @@ std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& o
     step.parameters = row.text(10);
     step.outputs = read_outputs(row.text(11));
     step.failure = read_failure(row.text(12));
-    if (shown_from.empty()) {
+    if (same_as.empty()) {
       step.started = to_time(row.integer(4));
       step.ended = to_time(row.integer(5));
       step.took = std::chrono::milliseconds(row.integer(6));
       step.attempts = static_cast<unsigned>(row.integer(7));
     } else {
-      if (step.status == StepStatus::succeeded) step.reused_from = shown_from;
+      if (step.status == StepStatus::succeeded) step.reused_from = same_as;
       if (step.status != StepStatus::skipped) step.status = StepStatus::cached;
     }
     found.push_back(std::move(step));
   }
-  if (only.empty()) put_in_order(of, found);
+  if (only.empty()) put_in_order(owner, found);
   return found;
 }
 
-std::vector<RunRecord> Runs::mark_dead(const std::string& gone) {
+std::vector<RunRecord> Runs::mark_dead(const std::string& known_dead) {
   const auto find = [&] {
     auto runs = running();
     std::erase_if(runs, [&](const RunRecord& run) {
-      return run.id != gone && drivers_.liveness(run) != Liveness::dead;
+      return run.id != known_dead && drivers_.liveness(run) != Liveness::dead;
     });
     return runs;
   };
   auto dead = find();
   if (dead.empty()) return dead;
   database_.transaction([&] {
-    dead = find();  // Since the first look a driver may have ended its run, or another one may have
-                    // resumed it.
+    dead = find();  // A driver may have ended or resumed its run since the first look.
     for (auto& run : dead) {
       run.status = RunStatus::interrupted;
       database_.prepare("UPDATE runs SET status = ?2 WHERE id = ?1")

@@ -28,12 +28,14 @@ class Runs {
   void resume(const RunRecord& run);
   void finish(const RunRecord& run);  ///< Records status, end, duration, counts and same_as.
   /// Marks running runs with dead drivers as interrupted and returns them.
-  /// @param gone a run whose driver is known to be dead, whatever DriverLocks::liveness() returns
-  std::vector<RunRecord> mark_dead(const std::string& gone = {});
+  /// @param known_dead a run whose driver is dead, whatever DriverLocks::liveness() returns
+  std::vector<RunRecord> mark_dead(const std::string& known_dead = {});
   void set_tags(const std::string& run, const std::vector<std::string>& tags);
   void set_note(const std::string& run, const std::string& note);
-  /// Returns runs, newest first. @param limit 0: all @param tag only runs that have this tag;
-  /// empty: all
+  /// Returns runs, newest first.
+  /// @param limit maximum number of runs; 0: all
+  /// @param pipeline only runs of this pipeline; empty: all
+  /// @param tag only runs that have this tag; empty: all
   std::vector<RunRecord> list(std::size_t limit = 0, const std::string& pipeline = {},
                               const std::string& tag = {});
   /// Returns the runs that are recorded as running.
@@ -44,7 +46,8 @@ class Runs {
   std::optional<RunRecord> find(const std::string& id_or_prefix);
 
   void put_step(const StepRecord& step);  ///< Inserts or replaces a step.
-  /// Removes a step that has become its instances. @param steps the new number of the run's steps
+  /// Removes a step that has become its instances.
+  /// @param steps the new number of the run's steps
   void expand_step(const std::string& run, const std::string& step, std::size_t steps);
   /// Removes a step that the run's pipeline no longer has, with its attempts and metrics.
   void remove_step(const std::string& run, const std::string& step);

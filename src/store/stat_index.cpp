@@ -68,8 +68,7 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
                       nanoseconds(after.st_mtim) == stamp.mtime_ns &&
                       nanoseconds(after.st_ctim) == stamp.ctime_ns;
   const auto age = before - std::max(stamp.mtime_ns, stamp.ctime_ns);
-  // `kept` says whether save() writes the entry. A stamp of a fine clock is valid sooner, but only
-  // for this process.
+  // A stamp of a fine clock is valid sooner, but only for this process: save() does not write it.
   const bool has_fine_clock = stamp.mtime_ns % 1'000'000 != 0;
   entry.kept = steady && age > coarse_unit;
   entry.stamp = steady && (entry.kept || (has_fine_clock && age > fine_unit)) ? stamp : Stamp{};

@@ -14,7 +14,8 @@ namespace pipeline::store {
 
 using WallClock = std::chrono::system_clock::time_point (*)();
 
-/// Remembers digests by (path, size, mtime, ctime, inode), so that unchanged files are not read.
+/// Remembers digests by (path, size, mtime, ctime, inode, device), so that unchanged files are not
+/// read.
 class StatIndex {
  public:
   /// @param file the index between runs; loaded on first use, written by save()
@@ -35,7 +36,7 @@ class StatIndex {
   struct Entry {
     Stamp stamp;
     core::Digest digest;
-    bool kept = false;  ///< May be written to the file.
+    bool kept = false;  ///< save() writes the entry.
     bool used = false;  ///< Requested since the index was loaded.
   };
   std::filesystem::path file_;

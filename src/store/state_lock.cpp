@@ -42,6 +42,13 @@ constexpr long local[] = {EXT4_SUPER_MAGIC,
                           NILFS_SUPER_MAGIC,
                           ECRYPTFS_SUPER_MAGIC};
 
+/// Returns the byte that stands for a name.
+std::int64_t byte_of(const std::string& name) {
+  std::int64_t byte;
+  std::memcpy(&byte, core::sha256(name).bytes.data(), sizeof byte);
+  return 1 + (byte & 0x3fff'ffff'ffff'ffff);  // Positive, and not the byte of `artifacts`.
+}
+
 struct flock range(std::int64_t byte, short type) {
   struct flock range {};
   range.l_type = type;
@@ -83,11 +90,7 @@ bool is_local_file_system(const fs::path& folder) {
   return ::statfs(folder.c_str(), &status) == 0 && is_local_file_system(status.f_type);
 }
 
-std::int64_t StateLock::driver_of(const std::string& run) {
-  std::int64_t byte;
-  std::memcpy(&byte, core::sha256(run).bytes.data(), sizeof byte);
-  return 1 + (byte & 0x3fff'ffff'ffff'ffff);  // Positive, and not the byte of `artifacts`.
-}
+std::int64_t StateLock::driver_of(const std::string& run) { return byte_of(run); }
 
 std::optional<StateLock> StateLock::try_take(const fs::path& state, std::int64_t byte, Kind kind) {
   auto file = open_locks(state, O_RDWR | O_CREAT);
@@ -130,7 +133,7 @@ bool StateLock::is_hidden(const fs::path& state) {
 bool KeyLocks::try_take(const std::string& key) {
   if (!taken_.insert(key).second) return false;
   if (!file_) file_ = open_locks(state_, O_RDWR | O_CREAT);
-  auto wanted = range(StateLock::driver_of("key " + key), F_WRLCK);
+  auto wanted = range(byte_of("key " + key), F_WRLCK);
   if (!file_ || ::fcntl(file_.get(), F_OFD_SETLK, &wanted) == 0 ||
       (errno != EAGAIN && errno != EACCES))
     return true;
@@ -140,7 +143,7 @@ bool KeyLocks::try_take(const std::string& key) {
 
 void KeyLocks::release(const std::string& key) {
   taken_.erase(key);
-  auto freed = range(StateLock::driver_of("key " + key), F_UNLCK);
+  auto freed = range(byte_of("key " + key), F_UNLCK);
   if (file_) ::fcntl(file_.get(), F_OFD_SETLK, &freed);
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// Inputs that are files and folders of the user's, and are not stored.
+/// Inputs that are files and folders of the user's. Steps on this machine read them in place; for
+/// steps elsewhere they are copied into the store.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +14,7 @@ namespace pipeline::store {
 
 /// The content of a file or folder.
 struct UserData {
-  /// The digest that it would have as an artifact.
-  core::Digest digest;
+  core::Digest digest;  ///< As that of an artifact with this content.
   bool is_directory = false;
   bool is_executable = false;  ///< Only for a file: its owner may execute it.
   /// Content by path in the folder, sorted, as parts of a key; of a large folder one entry for each
@@ -24,9 +24,9 @@ struct UserData {
   std::string stamp;
 };
 
-/// Returns the content of a file or folder. Reads only the files that have changed since the index
-/// was written. Throws EnvironmentError for files that cannot be read, and for links that lead out
-/// of the folder.
+/// Returns the content of a file or folder. Reads only the files that have changed since `index`
+/// has read them. Throws EnvironmentError for files that cannot be read, and for links that lead
+/// out of the folder.
 UserData read_user_data(const std::filesystem::path& path, StatIndex& index);
 
 /// Returns the present UserData::stamp. Throws as read_user_data(). May be called on any thread.

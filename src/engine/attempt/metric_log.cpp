@@ -42,7 +42,7 @@ void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
 
 void MetricLog::warn_of(std::string_view line) {
   if (has_warned_) return;
-  const auto problem = model::report_problem(line);
+  const auto problem = model::problem_of_report(line);
   if (problem.empty()) return;
   has_warned_ = true;
   core::log::warn("step '" + step_ + "' printed a line that reports nothing: " + problem);

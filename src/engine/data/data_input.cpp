@@ -62,7 +62,7 @@ std::string DataInputs::current_versions(const std::vector<const StepSpec*>& ste
 
 const store::PublishedName& DataInputs::name_record(const std::string& name) {
   const auto known = names_.find(name);
-  return known == names_.end() ? names_.emplace(name, published_.of(name)).first->second
+  return known == names_.end() ? names_.emplace(name, published_.find(name)).first->second
                                : known->second;
 }
 

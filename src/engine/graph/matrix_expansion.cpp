@@ -51,10 +51,10 @@ void MatrixExpansion::combine() {
   std::size_t size = 1;
   for (const auto& items : items_) {
     size *= items.size();
-    if (size > model::most_instances)
+    if (size > model::max_instances)
       throw core::InputError("the matrix of step '" + matrix_.of + "' makes " +
                              std::to_string(size) + " steps of it, more than " +
-                             std::to_string(model::most_instances));
+                             std::to_string(model::max_instances));
   }
   for (const auto* step : steps_)
     if (const auto bytes = model::memory_of(*step); size * bytes > model::max_step_memory)

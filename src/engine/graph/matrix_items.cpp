@@ -36,10 +36,10 @@ core::InputError damaged_items(const OutputValue& items) {
 }
 
 void check_count(std::size_t count, const std::string& name) {
-  if (count > model::most_instances)
+  if (count > model::max_instances)
     throw core::InputError(name + " has " + std::to_string(count) +
                                " items, and a matrix makes at most " +
-                               std::to_string(model::most_instances) + " instances of a step",
+                               std::to_string(model::max_instances) + " instances of a step",
                            "let each item cover more, such as a range");
 }
 

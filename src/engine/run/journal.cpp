@@ -59,7 +59,7 @@ Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, 
   record_.git_commit = options.git_commit;
   record_.git_dirty = options.git_dirty;
   record_.driver = options.driver;
-  if (!record_.driver.is_elsewhere()) record_.driver.process = store::ProcessId::self();
+  if (!record_.driver.has_lease()) record_.driver.process = store::ProcessId::self();
 }
 
 store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
@@ -160,7 +160,7 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
   store_.transaction([&] {
     const auto before = store_.runs().find(record_.id);
     const bool has_own_lease =
-        before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
+        before && record_.driver.has_lease() && before->driver.lease == record_.driver.lease;
     if (!before || (before->status == RunStatus::running && !has_own_lease))
       throw core::InputError("run " + record_.id +
                              " is running: another process has just resumed it");

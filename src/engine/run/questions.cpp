@@ -30,7 +30,7 @@ async::Task<std::optional<Failure>> ask_person(const RunContext& context, const 
   }
   for (std::int64_t seen = -1; question.answer.empty() && stop.level() == core::StopLevel::none;) {
     co_await async::sleep(poll_interval, &stop);
-    if (const auto version = store.version(); std::exchange(seen, version) != version)
+    if (const auto version = store.data_version(); std::exchange(seen, version) != version)
       question = store::questions_of(store, run)[step.name];
   }
   // Anyone with the address of the question may write the name and the note, in which a carriage

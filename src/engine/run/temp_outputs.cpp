@@ -105,8 +105,8 @@ async::Task<> TempOutputs::remove(SkippedSteps skipped) {
   for (const auto& run : store.runs().running())
     if (run.id != journal_.run_id()) co_return;
   auto kept = needed(skipped);
-  const bool with_temporary = false;
-  for (const auto& digest : store.referenced_artifacts(with_temporary)) kept.insert(digest);
+  for (const auto& digest : store.referenced_artifacts(store::TempArtifacts::left_out))
+    kept.insert(digest);
   std::erase_if(dropped, [&](const core::Digest& digest) { return kept.contains(digest); });
   try {
     // Here and not on the pool, so that no step records an output in between. The pool removes the

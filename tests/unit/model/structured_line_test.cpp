@@ -46,13 +46,13 @@ TEST(ReportProblem, is_found_in_a_line_that_reports_nothing) {
   for (const std::string line :
        {R"(@pipe {"metric": {"name": "loss", "value": 3}})", R"(@pipe {"metric": "loss"})",
         R"(@pipe {"metric": 3, "value": 1})"}) {
-    EXPECT_NE(report_problem(line).find("a name and a number"), std::string::npos) << line;
+    EXPECT_NE(problem_of_report(line).find("a name and a number"), std::string::npos) << line;
     EXPECT_EQ(shown_line(line), line);
   }
-  EXPECT_NE(report_problem(R"(@pipe {"metric": "loss",)").find("not a JSON"), std::string::npos);
+  EXPECT_NE(problem_of_report(R"(@pipe {"metric": "loss",)").find("not a JSON"), std::string::npos);
   for (const std::string line : {R"(@pipe {"metric": "loss", "value": NaN})", "loss = 3",
                                  R"(@pipe {"progress": 0.5})", R"(@pipe {"mine": 1})"})
-    EXPECT_EQ(report_problem(line), "") << line;
+    EXPECT_EQ(problem_of_report(line), "") << line;
 }
 
 TEST(ParseMetric, a_value_may_have_a_step) {

@@ -348,13 +348,13 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
 
 TEST_F(RunStoreTest, another_process_with_the_number_of_a_dead_one_is_not_alive) {
   auto self = ProcessId::self();
-  EXPECT_TRUE(self.alive());
+  EXPECT_TRUE(self.is_alive());
   self.started.back() = self.started.back() == '0' ? '1' : '0';
-  EXPECT_FALSE(self.alive());
-  EXPECT_FALSE(ProcessId{}.alive());
+  EXPECT_FALSE(self.is_alive());
+  EXPECT_FALSE(ProcessId{}.is_alive());
   auto rebooted = ProcessId::self();
   rebooted.started[0] = rebooted.started[0] == '0' ? '1' : '0';
-  EXPECT_FALSE(rebooted.alive());
+  EXPECT_FALSE(rebooted.is_alive());
   EXPECT_FALSE(rebooted.is_of_this_boot());
 }
 
