@@ -20,7 +20,7 @@ inline constexpr std::array task_keys{
     TaskKey{"taskRoleArn", "no credentials of AWS roles are handed out"},
     TaskKey{"executionRoleArn", "images are pulled as `docker login` has it"},
     TaskKey{"proxyConfiguration", "there is no App Mesh proxy"},
-    TaskKey{"inferenceAccelerators", "there are none here"},
+    TaskKey{"inferenceAccelerators", "inference accelerators are not supported"},
     TaskKey{"ephemeralStorage", "containers share the engine's disk"},
     TaskKey{"enableFaultInjection", "no faults are injected"}, TaskKey{"requiresCompatibilities"},
     // Keys that only DescribeTaskDefinition returns:
@@ -101,6 +101,7 @@ inline constexpr std::array mount_keys{TaskKey{"sourceVolume"}, TaskKey{"contain
 inline constexpr std::array capability_keys{TaskKey{"add"}, TaskKey{"drop"}};
 inline constexpr std::array device_keys{TaskKey{"hostPath"}, TaskKey{"containerPath"},
                                         TaskKey{"permissions"}};
+inline constexpr std::array extra_host_keys{TaskKey{"hostname"}, TaskKey{"ipAddress"}};
 inline constexpr std::array tmpfs_keys{TaskKey{"containerPath"}, TaskKey{"size"},
                                        TaskKey{"mountOptions"}};
 inline constexpr std::array control_keys{TaskKey{"namespace"}, TaskKey{"value"}};

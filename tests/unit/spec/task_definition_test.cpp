@@ -360,7 +360,7 @@ TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_
        "this is a template of CloudFormation"},
       {R"({"cluster": "c", "serviceName": "s", "taskDefinition": "train:3", "desiredCount": 2,
            "placementStrategy": [{"type": "binpack", "field": "memory"}]})",
-       "describe-task-definition --task-definition train:3` prints that"},
+       "describe-task-definition --task-definition train:3` prints the definition"},
   };
   for (const auto& [text, reason] : refused) {
     std::filesystem::remove(file_);
