@@ -40,7 +40,8 @@ core::ExitCode complete_command(Context& context) {
     auto& store = context.store(*state);
     if (options.completion.words == "runs") {
       std::string names = "latest\n";
-      for (const auto& run : store.runs().list(50)) names += candidate(run.id);
+      constexpr std::size_t newest = 50;
+      for (const auto& run : store.runs().list(newest)) names += candidate(run.id);
       context.print(names);
       return core::ExitCode::ok;
     }

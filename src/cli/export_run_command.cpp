@@ -65,7 +65,7 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
   if (context.options().json)
     context.print_json({{"sent", events.size()}});
   else
-    context.print(std::to_string(events.size()) + " events sent\n");
+    context.print(counted(events.size(), "event") + " sent\n");
   return core::ExitCode::ok;
 }
 
