@@ -177,11 +177,12 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
 
 /// Prints one attempt after the other, from this number on, until the step has ended.
 void follow_step(const Context& context, driver::Drivers& drivers, store::RunStore& store,
-                 const std::string& run, const std::string& name, unsigned number) {
+                 const store::StepRecord& step, unsigned number) {
   for (;;) {
-    const bool over = !is_run_in_progress(drivers, store, run) ||
-                      has_ended(driver::recorded_step(store, *store.runs().find(run), name));
-    auto attempts = store.attempts().list(run, name);
+    const bool over =
+        !is_run_in_progress(drivers, store, step.run) ||
+        has_ended(driver::recorded_step(store, *store.runs().find(step.run), step.name));
+    auto attempts = store.attempts().list(step.run, step.name);
     std::erase_if(attempts,
                   [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
@@ -267,13 +268,11 @@ core::ExitCode logs_command(Context& context) {
                              "shows it");
     context.note("note: '" + step.name + "' was reused; this is its output of run " + origin);
   }
+  const auto attempts = store.attempts().list(origin, step.name);
   if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {
-    const auto attempts = store.attempts().list(origin, step.name);
-    follow_step(context, drivers, store, origin, step.name,
-                attempts.empty() ? 1 : attempts.back().number);
+    follow_step(context, drivers, store, step, attempts.empty() ? 1 : attempts.back().number);
     return core::ExitCode::ok;
   }
-  const auto attempts = store.attempts().list(origin, step.name);
   if (attempts.empty()) {
     if (step.status == StepStatus::cached)
       throw core::InputError("the log of '" + step.name + "' is gone: run " + origin +

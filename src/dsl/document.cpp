@@ -79,8 +79,8 @@ std::string json_text(const json& value) {
 /// Returns a parameter's value. For an argument that is not a text, texts and null become JSON in a
 /// text, so that the function always decodes its value from JSON.
 json parameter_of(const detail::Argument& argument, const json& value) {
-  const bool is_itself = value.is_number() || value.is_boolean() || value.is_structured();
-  return argument.is_text || is_itself ? value : json(json_text(value));
+  const bool is_unambiguous = value.is_number() || value.is_boolean() || value.is_structured();
+  return argument.is_text || is_unambiguous ? value : json(json_text(value));
 }
 
 /// Returns a value of an axis, where a list or map becomes JSON in a text, too.

@@ -163,9 +163,10 @@ void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
       model::set_in(pipeline, {"settings", "docker", "run_args", argument},
                     model::text_value("host", mode->span));
     else
-      document_.report_unsupported(std::string("'") + key + "' " + mode->scalar +
-                                       " is not honoured: each container has its own",
-                                   mode->span);
+      document_.report_unsupported(
+          std::string("'") + key + "' " + mode->scalar +
+              " is not honoured: each container has a namespace of its own",
+          mode->span);
   }
   if (const core::Value* platform = document_.map_at("runtimePlatform", task)) {
     document_.check_keys(*platform, platform_keys, "'runtimePlatform'");
