@@ -94,7 +94,7 @@ Table actions_table(const PipelineSpec& pipeline, const std::vector<StepPlan>& p
     std::string name = plan->step;
     if (steps > 1) {
       const std::string base(model::base_name(name));
-      const auto all = instances.at(base);
+      const auto all = std::max(steps, instances[base]);
       name = base + (steps == all ? "[*]" : "[...]") + " (" + std::to_string(steps) + " of " +
              std::to_string(all) + ")";
     }
