@@ -243,7 +243,7 @@ void add_shell_options(CLI::App& app, Options& options) {
   add_required_run(app, options);
   add_attempt(app, options);
   app.add_option("--rank", options.shell.rank,
-                 "For a step with `nodes`: the process to stand in for, or beside, while it runs")
+                 "Rank in a step with `nodes`; the shell is beside its process while that runs")
       ->type_name("N");
   app.add_option("COMMAND", options.shell.command, "The command to execute (default: bash, or sh)")
       ->type_name("");
@@ -263,7 +263,7 @@ constexpr CommandEntry shell_row{
 
 void add_artifacts_options(CLI::App& app, Options& options) {
   add_run(app, options);
-  app.add_option("STEP[.OUTPUT]", options.step, "Only this step's, or one output of it")
+  app.add_option("STEP[.OUTPUT]", options.step, "Only the outputs of this step, or one of them")
       ->type_name("");
   app.add_option("--copy", options.copy_to,
                  "Copy to this file or folder; what exists is not overwritten; `-`: one file "
