@@ -46,9 +46,9 @@ struct Declaration {
   std::vector<NamedInput> inputs;       ///< Inputs of a command.
   std::vector<DeclaredResult> results;  ///< Results of a function.
   std::vector<Output> outputs;
-  EntryFunction entry = nullptr;  ///< Entry function of a function step.
-  AnyFunction function = nullptr;
-  std::string signature;  ///< The function's type, in the notation of users.
+  EntryFunction entry = nullptr;   ///< Calls `function` with its arguments; null for a command.
+  AnyFunction function = nullptr;  ///< The function of a function step.
+  std::string signature;           ///< The function's type, in the notation of users.
   std::source_location where;
   std::optional<std::size_t> repeat;  ///< Index of the repetition in whose rounds the step runs.
   std::vector<std::string>

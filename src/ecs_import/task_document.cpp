@@ -60,13 +60,16 @@ std::optional<std::int64_t> TaskDocument::whole_number(const std::string& key,
                                                        std::int64_t max) {
   std::int64_t number = 0;
   const auto& digits = value.scalar;
+  bool is_too_large = false;
   if (value.kind == core::Value::Kind::scalar) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-    if (is_number && number >= min && number <= max) return number;
+    const bool has_digits_only = end == digits.data() + digits.size();
+    if (error == std::errc() && has_digits_only && number >= min && number <= max) return number;
+    const bool overflows = error == std::errc::result_out_of_range && digits[0] != '-';
+    is_too_large = has_digits_only && (overflows || number > max);
   }
   const auto range =
-      number > max ? "at most " + std::to_string(max) : "at least " + std::to_string(min);
+      is_too_large ? "at most " + std::to_string(max) : "at least " + std::to_string(min);
   settings::report_type(diagnostics_, key, "a whole number, " + range, value);
   return std::nullopt;
 }

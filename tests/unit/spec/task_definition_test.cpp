@@ -322,6 +322,10 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
     EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") +
                            value + "}]")),
                 HasSubstr("'value' must be a whole number"));
+  for (const char* value : {"1001", "99999999999999999999"})
+    EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": ")") +
+                           value + "\"}]")),
+                HasSubstr("'value' must be a whole number, at most 1000"));
 }
 
 /// Parts of the examples in Amazon's developer guide that cannot be imported, each in the fewest
