@@ -277,7 +277,8 @@ core::ExitCode attach_command(Context& context) {
   Attachment attachment(context, store, run.id);
   std::optional<driver::SteadyTime> over_since;
   for (;;) {
-    // The driver is looked up first, so that everything it wrote before its end is then read.
+    // The driver is looked up first, so that all that the driver wrote before its end is read
+    // below.
     const bool is_over = !drivers.goes_on(run);
     // The driver may have recorded the run's end after `run` was read, and before it ended itself.
     if (is_over) run = store.runs().find(run.id).value_or(run);

@@ -224,7 +224,7 @@ constexpr CommandEntry completion_row{
     CommandEntry::Programs::pipe};
 
 void add_complete_options(CLI::App& app, Options& options) {
-  app.add_option("WHAT", options.completion.words)->required();
+  app.add_option("WHAT", options.completion.kind)->required();
   app.add_option("RUN", options.run);
   app.add_option("--state", options.state);
 }

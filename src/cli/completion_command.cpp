@@ -30,7 +30,7 @@ core::ExitCode completion_command(Context& context) {
 core::ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {
-    if (options.completion.words == "profiles") {
+    if (options.completion.kind == "profiles") {
       for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path()))
         context.print(candidate(name));
       return core::ExitCode::ok;
@@ -38,7 +38,7 @@ core::ExitCode complete_command(Context& context) {
     const auto state = context.existing_state();
     if (!state) return core::ExitCode::ok;
     auto& store = context.store(*state);
-    if (options.completion.words == "runs") {
+    if (options.completion.kind == "runs") {
       std::string names = "latest\n";
       constexpr std::size_t newest = 50;
       for (const auto& run : store.runs().list(newest)) names += candidate(run.id);
@@ -49,7 +49,7 @@ core::ExitCode complete_command(Context& context) {
     if (!run) return core::ExitCode::ok;
     for (const auto& step : store.runs().steps(run->id)) {
       context.print(candidate(step.name));
-      if (options.completion.words == "artifacts")
+      if (options.completion.kind == "artifacts")
         for (const auto& output : step.outputs)
           context.print(candidate(step.name + "." + output.name));
     }

@@ -39,7 +39,7 @@ struct ArtifactsOptions {
 
 struct CompareOptions {
   std::vector<std::string> runs;
-  bool all = false;  ///< Also rows that are equal.
+  bool all = false;  ///< Show also the rows that are equal in all runs.
 };
 
 struct TagOptions {
@@ -55,7 +55,7 @@ struct DocumentOptions {
 /// Options of `completion` and `__complete`.
 struct CompletionOptions {
   std::string shell;
-  std::string words;  ///< The kind of candidates to print: runs, steps, artifacts or profiles.
+  std::string kind;  ///< The kind of candidates to print: runs, steps, artifacts or profiles.
 };
 
 struct AnswerOptions {
@@ -89,7 +89,7 @@ struct MetricsOptions {
 };
 
 struct ShowOptions {
-  bool wide = false;  ///< Also phases, usage and nodes.
+  bool wide = false;  ///< Show also phases, usage and nodes.
   bool html = false;  ///< `--output html`.
 };
 
@@ -98,7 +98,7 @@ struct NoteOptions {
 };
 
 struct ShellOptions {
-  std::optional<unsigned> rank = {};  ///< Of a step with nodes.
+  std::optional<unsigned> rank = {};  ///< The process of a step with nodes.
   std::vector<std::string> command;   ///< The command to execute; empty: a shell.
 };
 

@@ -82,7 +82,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
 }
 
 Table actions_table(const PipelineSpec& pipeline, const std::vector<StepPlan>& plans) {
-  std::map<std::string, std::size_t> instances;  // Their number, by step with a matrix or rounds.
+  std::map<std::string, std::size_t> instances;  // Counted by step with a matrix or rounds.
   for (const auto& step : pipeline.steps)
     if (step.instance && !step.repeat) ++instances[*step.instance->of];
   for (const auto& plan : plans)

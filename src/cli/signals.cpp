@@ -39,7 +39,7 @@ void on_interrupt(int number) {
   errno = error;
 }
 
-/// Makes on_interrupt() the handler of SIGINT. @return the earlier handler
+/// Makes on_interrupt() the handler of SIGINT, and returns the earlier handler.
 void (*handle_interrupt())(int) {
   struct sigaction action {
   }, before{};

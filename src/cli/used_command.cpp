@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 /// Adds a row for each artifact that was made with the artifact, and below each, indented, those
-/// made with that in turn. @param users as report::uses_of() returns them
+/// made with that in turn. `users` are as report::uses_of() returns them.
 void add_rows(const json& users, const std::string& indent, Table& table) {
   for (const auto& user : users) {
     const auto inputs = core::joined(user["inputs"].get<std::vector<std::string>>(), ", ");

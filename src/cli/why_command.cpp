@@ -1,4 +1,4 @@
-// `pipe why`: tells how a file or an artifact was made.
+// `pipe why`: shows how a file or an artifact was made.
 #include <algorithm>
 
 #include "cli/commands.hpp"

@@ -7,7 +7,7 @@
 
 namespace pipeline::dsl {
 
-/// One process of a step with nodes, and where it meets the others: at rank 0.
+/// A process of a step with nodes, and the address at which it meets the others.
 struct BarrierMember {
   std::string address;  ///< An IP address of rank 0.
   unsigned port = 0;    ///< A port of that address that only barriers use.

@@ -414,7 +414,7 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
   if (task_.may_fail.contains(name->scalar))
     model::set(step, "allow_failure",
                model::plain_value("true", given(container, "essential")->span));
-  if (!step.find("command"))  // This error has been reported; the document needs a command.
+  if (!step.find("command"))  // The error has been reported; the document needs a command.
     model::set(step, "command", model::text_value("false", container.span));
   auto key = model::text_value(name->scalar, name->span);
   steps.members.push_back({std::move(key), std::move(step)});

@@ -32,8 +32,9 @@ class ContainerReader {
 
  private:
   void read_command(const core::Value& container, core::Value& step);
-  void read_environment(const core::Value& container, core::Value& step);  ///< Also `secrets`.
-  void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
+  /// Reads `environment` and `secrets`.
+  void read_environment(const core::Value& container, core::Value& step);
+  void read_order(const core::Value& container, core::Value& step);  ///< `dependsOn`.
   void read_cpu(const core::Value& container, core::Value& step);
   void read_memory(const core::Value& container, core::Value& step);
   void read_gpus(const core::Value& container, core::Value& step);  ///< `resourceRequirements`.

@@ -40,7 +40,7 @@ class Makers {
   }
 
   store::RunStore& store_;
-  /// By digest and the name of the making step, as find() takes them.
+  /// Keyed by the arguments of find().
   std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 

@@ -166,7 +166,7 @@ std::string svg_of(const StepGraph& graph) {
   const auto layout = layout_graph(sizes, edges);
 
   constexpr std::size_t max_labelled_lines = 60;
-  constexpr double room_for_returns = 40;  // Of curve_back(), on the right.
+  constexpr double room_for_returns = 40;  // For curve_back(), on the right.
   const double width = layout.size.width + (edges.size() < lines.size() ? room_for_returns : 0);
   auto svg = head(graph.pipeline, width, layout.size.height);
   std::string labels;

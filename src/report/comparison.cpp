@@ -137,7 +137,7 @@ std::vector<ComparedRow> without_instances(const std::vector<ComparedRow>& rows)
   std::vector<ComparedRow> all;
   std::map<std::string, std::size_t> positions;
   std::map<std::size_t, std::vector<std::vector<json>>>
-      instances;  // By position in `all`, then run.
+      instances;  // Keyed by position in `all`, then by run.
   for (const auto& row : rows) {
     if (row.of_matrix.empty()) {
       all.push_back(row);

@@ -257,8 +257,7 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
-  // Where the record names no step, the n-th of equal outputs is that of the n-th step that made
-  // it.
+  // If the record names no step, the n-th of equal outputs is that of the n-th step that made one.
   std::map<core::Digest, std::size_t> seen;
   auto outputs = json::array();
   for (const auto& [artifact, step] : store_.lineage().gathered(input)) {
