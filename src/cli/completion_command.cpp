@@ -40,8 +40,7 @@ core::ExitCode complete_command(Context& context) {
     auto& store = context.store(*state);
     if (options.completion.kind == "runs") {
       std::string names = "latest\n";
-      constexpr std::size_t newest = 50;
-      for (const auto& run : store.runs().list(newest)) names += candidate(run.id);
+      for (const auto& run : store.runs().list(/*limit=*/50)) names += candidate(run.id);
       context.print(names);
       return core::ExitCode::ok;
     }
