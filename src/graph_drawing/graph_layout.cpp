@@ -112,7 +112,7 @@ class Layering {
         const auto [known, is_new] = bends.emplace(std::pair(from, layer), items_.size());
         if (is_new) {
           layers_[layer].push_back(items_.size());
-          items_.push_back({{0, 0}, layer, true, 0, {}, {}});
+          items_.push_back({.size = {}, .layer = layer, .is_bend = true});
         }
         chain.push_back(known->second);
       }
