@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "driver/advice.hpp"
 #include "driver/pipeline_source.hpp"
@@ -44,9 +45,9 @@ Table table_of(const std::vector<driver::AdvisedStep>& steps) {
   heading.emplace_back("ADVICE");
   table.add(std::move(heading));
   for (const auto& step : steps) {
-    std::string advice;
-    for (const auto& [setting, value, reason] : step.advice)
-      advice += (advice.empty() ? "" : ", ") + setting + ": " + value;
+    const auto advice = core::joined(step.advice, ", ", [](const report::ResourceAdvice& one) {
+      return one.setting + ": " + one.value;
+    });
     std::vector<Table::Cell> row{step.name,
                                  std::to_string(step.used.runs),
                                  bytes(step.asked.memory),

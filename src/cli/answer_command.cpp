@@ -32,7 +32,7 @@ void list_questions(Context& context, const std::string& run,
   for (const auto& [step, question] : questions) {
     all.push_back(question_json(step, question));
     const auto answered = question.answer + " by " + core::printable(question.who);
-    table.add({step, for_terminal(question.text, false), core::format_time(question.asked),
+    table.add({step, for_terminal(question.text), core::format_time(question.asked),
                question.answer.empty() ? "" : answered});
   }
   if (context.options().json)

@@ -16,8 +16,8 @@ namespace {
 
 /// Returns true if the command exists in `pipe` itself, or in a C++ program with its own pipeline.
 bool is_for(const CommandEntry& command, const Options& start) {
-  return command.use == CommandEntry::For::both ||
-         (command.use == CommandEntry::For::programs) == (start.program != nullptr);
+  return command.programs == CommandEntry::Programs::both ||
+         (command.programs == CommandEntry::Programs::cpp) == (start.program != nullptr);
 }
 
 const CommandEntry* find_command(std::string_view name, const Options& start) {
@@ -69,22 +69,27 @@ constexpr std::array other_words{
     std::pair{"prune", "clean"},  std::pair{"check", "validate"}, std::pair{"lint", "validate"},
     std::pair{"dag", "graph"},    std::pair{"ui", "serve"},       std::pair{"approve", "answer"}};
 
-[[noreturn]] void unknown_command(const std::string& name, const Options& start) {
+/// Returns the command that an unknown one probably means: the command of another program's word,
+/// the shortest command that begins like the name, or a similar one.
+std::string command_hint(const std::string& name, const Options& start) {
   const auto names = shown_names(start);
+  for (const auto& [word, command] : other_words)
+    if (name == word && std::ranges::count(names, command))
+      return "did you mean '" + std::string(command) + "'?";
+  const std::string* completed = nullptr;
+  for (const auto& each : names)
+    if (name.size() > 1 && each.starts_with(name) &&
+        (!completed || each.size() < completed->size()))
+      completed = &each;
+  if (completed) return "did you mean '" + *completed + "'?";
+  const auto hint = core::did_you_mean(name, names);
+  return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
+}
+
+[[noreturn]] void refuse_command(const std::string& name, const Options& start) {
   throw core::InputError(
-      name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'",
-      [&] {
-        auto hint = core::did_you_mean(name, names);
-        const std::string* begun = nullptr;
-        for (const auto& each : names)
-          if (name.size() > 1 && each.starts_with(name) && (!begun || each.size() < begun->size()))
-            begun = &each;
-        if (begun) hint = "did you mean '" + *begun + "'?";
-        for (const auto& [word, command] : other_words)
-          if (name == word && std::ranges::count(names, command))
-            hint = "did you mean '" + std::string(command) + "'?";
-        return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
-      }());
+      (name.starts_with('-') ? "unknown option '" : "unknown command '") + name + "'",
+      command_hint(name, start));
 }
 
 std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options) {
@@ -99,7 +104,7 @@ std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options
   return app;
 }
 
-[[noreturn]] void unknown_argument(const CLI::App& app, const std::string& argument) {
+[[noreturn]] void refuse_argument(const CLI::App& app, const std::string& argument) {
   const std::string help = "`" + app.get_name() + " --help` lists the options";
   if (!argument.starts_with('-'))
     throw core::InputError("unexpected argument '" + argument + "'", help);
@@ -145,7 +150,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
                            })};
   const std::string& name = arguments[wants_help ? 1 : 0];
   const auto* command = find_command(name, start);
-  if (!command) unknown_command(name, start);
+  if (!command) refuse_command(name, start);
 
   ParsedCommand parsed{.command = command->run, .options = start, .text = {}};
   const auto app = make_app(*command, parsed.options);
@@ -161,7 +166,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   }
   auto unknown = app->remaining();
   std::erase(unknown, "--");  // The words after it are arguments, such as those of a command.
-  if (!unknown.empty()) unknown_argument(*app, unknown.front());
+  if (!unknown.empty()) refuse_argument(*app, unknown.front());
   refuse_empty_values(*app);
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())

@@ -43,18 +43,21 @@ std::string name_of_copy(const driver::NamedOutput& output, bool is_one_of_many)
                         : file_name;
 }
 
+/// Returns the path that `--copy` names, and whether it is a folder for the copies, which is made.
+std::pair<std::filesystem::path, bool> copy_target(const Context& context, std::size_t copies) {
+  const auto& given = context.options().copy_to;
+  auto target = std::filesystem::absolute(given);
+  std::error_code error;
+  const bool is_folder =
+      copies > 1 || given.string().ends_with('/') || std::filesystem::is_directory(target, error);
+  if (is_folder) core::make_folders(target);
+  return {std::move(target), is_folder};
+}
+
 /// Handles `--copy DEST`.
 void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std::string& run,
                   const std::vector<driver::NamedOutput>& found) {
-  const auto& given = context.options().copy_to;
-  const auto target = std::filesystem::absolute(given);
-  std::error_code error;
-  const bool into_folder = found.size() > 1 || given.string().ends_with('/') ||
-                           std::filesystem::is_directory(target, error);
-  if (into_folder) {
-    std::filesystem::create_directories(target, error);
-    if (error) throw core::system_error("cannot make the folder " + target.string(), error.value());
-  }
+  const auto [target, into_folder] = copy_target(context, found.size());
   json copied = json::array();
   for (const auto& output : found) {
     const auto file_name = name_of_copy(output, found.size() > 1);
@@ -83,11 +86,7 @@ void copy_failed(Context& context, const std::string& run,
                              "name a file: STEP.FILE");
     return context.print_file(failed.front().path);
   }
-  const auto target = std::filesystem::absolute(given);
-  std::error_code error;
-  const bool into_folder = failed.size() > 1 || given.string().ends_with('/') ||
-                           std::filesystem::is_directory(target, error);
-  if (into_folder) core::make_folders(target);
+  const auto [target, into_folder] = copy_target(context, failed.size());
   json copied = json::array();
   for (const auto& output : failed) {
     const auto name = failed.size() > 1 ? output.name() : output.path.filename().string();

@@ -11,7 +11,6 @@
 #include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
 #include "driver/event_log.hpp"
@@ -29,8 +28,8 @@ constexpr auto poll_interval = 100ms;
 constexpr auto start_timeout = 5s;
 /// The number of lines of earlier output that are shown first.
 constexpr std::size_t lines_before = 10;
-/// The folder of events, which may have many files, is listed at every 20th look.
-constexpr unsigned looks_for_files = 20;
+/// The folder of events, which may have many files, is listed at every 20th poll.
+constexpr unsigned polls_per_listing = 20;
 
 /// Reads the lines that an attempt prints from its log.
 class AttemptLog {
@@ -42,6 +41,7 @@ class AttemptLog {
         file_(store.paths().log_file(store::log_name(run, step_, attempt))) {}
 
   void skip_to_last(std::size_t lines) { file_.skip_to_last(lines); }
+  /// Calls `use` with the lines since the last call, and with the state of a progress bar.
   void read(const std::function<void(const Event&)>& use) {
     const auto before = lines_.rest().size();
     bool has_lines = false;
@@ -55,6 +55,7 @@ class AttemptLog {
     if (rest.find('\r') != rest.npos && (has_lines || rest.size() != before))
       use(event::StepProgress{step_, attempt_, last_state(rest)});
   }
+  /// Reads the rest of the log, also a last line without an end.
   void finish(const std::function<void(const Event&)>& use) {
     read([&](const Event& event) {
       if (std::holds_alternative<event::StepLog>(event)) use(event);
@@ -107,13 +108,13 @@ class Attachment {
   Attachment(Context& context, store::RunStore& store, const std::string& run)
       : context_(context), store_(store), run_(run), display_(context, SignalHandling::none) {}
 
-  /// Shows everything since the last call.
-  void show_news() {
-    if (looks_++ % looks_for_files == 0)
+  /// Shows the events and output since the last call.
+  void update() {
+    if (polls_++ % polls_per_listing == 0)
       for (auto& file : driver::event_logs(store_, run_))
         if (files_.insert(file).second) events_.emplace_back(std::move(file));
     for (auto& events : events_)
-      for (const auto& object : events.read()) take(object);
+      for (const auto& object : events.read()) show(object);
     if (!std::exchange(has_begun_, true))  // Shows only the last lines of earlier attempts.
       for (auto& [step, log] : logs_) log.skip_to_last(lines_before);
     for (auto& [step, log] : logs_) log.read(print_);
@@ -124,12 +125,13 @@ class Attachment {
     logs_.clear();
     display_.close();
   }
-  /// Returns the last summary or error of a driver; null if there is none yet.
+  /// Returns the summary or error with which the last driver ended; null if there is none yet.
   const json& end() const { return end_; }
   const driver::RunModel& model() { return display_.progress().model(); }
 
  private:
-  void take(const json& object) {
+  /// Shows an event that a driver recorded.
+  void show(const json& object) {
     const auto kind = object.value("event", "");
     if (kind == "summary" || kind == "error") end_ = object;
     const auto event = model::event_of(object);
@@ -160,7 +162,7 @@ class Attachment {
   store::RunStore& store_;
   const std::string run_;
   Display display_;
-  unsigned looks_ = 0;
+  unsigned polls_ = 0;
   std::set<std::filesystem::path> files_;
   std::vector<EventFile> events_;           ///< In the order in which the drivers began.
   std::map<std::string, AttemptLog> logs_;  ///< Keyed by step.
@@ -234,7 +236,7 @@ core::ExitCode show_driver_error(const Context& context, const json& error) {
       error.value("exit_code", static_cast<int>(core::ExitCode::environment)));
 }
 
-/// Shows the run's end. @return its exit code
+/// Shows the run's end, and returns the run's exit code.
 core::ExitCode show_attached_end(Context& context, store::RunStore& store,
                                  const store::RunRecord& run, Attachment& attachment) {
   const auto& end = attachment.end();
@@ -275,13 +277,14 @@ core::ExitCode attach_command(Context& context) {
   Attachment attachment(context, store, run.id);
   std::optional<driver::SteadyTime> over_since;
   for (;;) {
-    // The driver is looked up first, so that everything it wrote before its end is then read.
+    // The driver is looked up first, so that all that the driver wrote before its end is read
+    // below.
     const bool is_over = !drivers.goes_on(run);
     // The driver may have recorded the run's end after `run` was read, and before it ended itself.
     if (is_over) run = store.runs().find(run.id).value_or(run);
     if (is_over && !over_since) over_since = driver::SteadyTime::clock::now();
     const bool is_last = is_over && !may_conclude(run, *over_since);
-    attachment.show_news();
+    attachment.update();
     if (is_last || (is_over && attachment.end().is_object())) break;
     if (pause()) {
       attachment.finish();

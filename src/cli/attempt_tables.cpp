@@ -23,7 +23,7 @@ std::string waiting_text(const core::Phases& phases) {
   if (!phases.waiting) return {};
   std::vector<std::pair<std::chrono::milliseconds, std::string>> waits;
   for (const auto& [awaited, time] : phases.waits)
-    if (time * 20 >= *phases.waiting) waits.emplace_back(time, for_terminal(awaited, false));
+    if (time * 20 >= *phases.waiting) waits.emplace_back(time, for_terminal(awaited));
   std::ranges::sort(waits, std::greater<>());
   const auto text = core::format_duration(*phases.waiting);
   if (waits.empty()) return text;
@@ -43,23 +43,7 @@ void add_phases(const core::Phases& phases, Row& row) {
 void add_usage(const store::AttemptRecord& attempt, Row& row) {
   auto [cpu, memory, limit, read, written] = usage_cells(attempt.usage);
   for (auto* text : {&cpu, &memory, &limit, &read, &written}) row.emplace_back(std::move(*text));
-  row.emplace_back(for_terminal(attempt.node, false));
-}
-
-Table table_of(const std::string& first, const std::vector<NamedAttempt>& attempts, bool has_phases,
-               bool has_usage) {
-  Table table;
-  Row heading{first};
-  if (has_phases) heading.insert(heading.end(), phase_headings.begin(), phase_headings.end());
-  if (has_usage) heading.insert(heading.end(), usage_headings.begin(), usage_headings.end());
-  table.add(std::move(heading));
-  for (const auto& [name, attempt] : attempts) {
-    Row row{name};
-    if (has_phases) add_phases(attempt.phases, row);
-    if (has_usage) add_usage(attempt, row);
-    table.add(std::move(row));
-  }
-  return table;
+  row.emplace_back(for_terminal(attempt.node));
 }
 
 /// Returns the rank that took longest, if it took longer by a tenth than the fastest. Returns
@@ -75,6 +59,22 @@ std::optional<unsigned> slowest_of(const std::vector<store::TaskRecord>& tasks) 
 }
 
 }  // namespace
+
+Table attempts_table(const std::string& first, const std::vector<NamedAttempt>& attempts,
+                     AttemptColumns columns) {
+  Table table;
+  Row heading{first};
+  if (columns.phases) heading.insert(heading.end(), phase_headings.begin(), phase_headings.end());
+  if (columns.usage) heading.insert(heading.end(), usage_headings.begin(), usage_headings.end());
+  table.add(std::move(heading));
+  for (const auto& [name, attempt] : attempts) {
+    Row row{name};
+    if (columns.phases) add_phases(attempt.phases, row);
+    if (columns.usage) add_usage(attempt, row);
+    table.add(std::move(row));
+  }
+  return table;
+}
 
 std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& rest,
                        const Paint& paint) {
@@ -104,7 +104,7 @@ std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& 
                used.cpu,
                used.memory,
                core::joined(task.gpus, ", ", index_text),
-               for_terminal(task.node, false),
+               for_terminal(task.node),
                {mark, task.has_failed_first ? Colour::red : Colour::none}});
   }
   auto text = "\n" + table.render(paint);
@@ -131,18 +131,6 @@ UsageCells usage_cells(const core::Usage& usage) {
   cells.read = bytes(usage.read);
   cells.written = bytes(usage.written);
   return cells;
-}
-
-Table phases_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
-  return table_of(first, attempts, true, false);
-}
-
-Table usage_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
-  return table_of(first, attempts, false, true);
-}
-
-Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
-  return table_of(first, attempts, true, true);
 }
 
 }  // namespace pipeline::cli

@@ -25,12 +25,14 @@ struct NamedAttempt {
   store::AttemptRecord attempt;
 };
 
-/// Returns columns for the phases of each attempt. @param first heading of the names
-Table phases_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
-/// Returns columns for the usage of each attempt, and its node.
-Table usage_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
-/// Returns the columns of both tables.
-Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
+/// The columns of a table of attempts besides their names. The usage includes the node.
+struct AttemptColumns {
+  bool phases = false, usage = false;
+};
+
+/// @param first heading of the names
+Table attempts_table(const std::string& first, const std::vector<NamedAttempt>& attempts,
+                     AttemptColumns columns);
 
 /// Returns a table of the processes of an attempt with nodes; empty for an attempt with one
 /// process. If there are very many, the table has those that failed, and then the first ones.

@@ -69,11 +69,12 @@ core::ExitCode build_command(Context& context) {
   nlohmann::json environments = nlohmann::json::array();
   for (const auto& [step, environment, error] : all) {
     if (!error) {
-      table.add({step->name, shorten_digests(for_terminal(environment.description, false))});
+      table.add({step->name, shorten_digests(for_terminal(environment.description))});
       environments.push_back(
           {{"step", step->name}, {"environment", environment.description}, {"id", environment.id}});
     } else if (reported.insert(message_of(error)).second) {
       const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
+      // A failed build outweighs other errors.
       if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
         code = report.code;
       if (context.options().json) context.write(driver::error_json(error).dump() + "\n");

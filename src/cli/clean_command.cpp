@@ -28,7 +28,7 @@ void confirm_all_runs(driver::CleanUp& wanted, Context& context) {
   if (!wanted.runs || has_limit || wanted.dry_run || wanted.all) return;
   std::string answer;
   if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
-    context.note("This removes all runs, but those with the tag `keep`. Go on? [y/N]");
+    context.note("This removes all runs except those with the tag `keep`. Go on? [y/N]");
     std::getline(std::cin, answer);
   }
   if (answer != "y" && answer != "yes")

@@ -37,7 +37,7 @@ void raise_stack() {
   if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= min_stack) return;
   const auto given = limit.rlim_cur;
   limit.rlim_cur = std::clamp(limit.rlim_max, min_stack, usual_stack);
-  limit.rlim_max = std::max(limit.rlim_max, min_stack);  // Root may raise it.
+  limit.rlim_max = std::max(limit.rlim_max, min_stack);  // Root may raise the hard limit.
   if (::setrlimit(RLIMIT_STACK, &limit) != 0)
     throw core::EnvironmentError("the stack may have only " + std::to_string(given >> 10) +
                                      " KiB here (`ulimit -s`), and `pipe` needs 1 MiB",

@@ -18,12 +18,12 @@ struct Options;
 struct CommandEntry {
   const char* name;
   const char* summary;  ///< Shown in the overview; null: the command is not shown.
-  const char* more;     ///< Text below the options in its help, such as examples.
+  const char* more;     ///< Text below the options in the command's help, such as examples.
   void (*add_options)(CLI::App& app, Options& options);
   core::ExitCode (*run)(Context&);
-  /// Says which programs have the command: `pipe` itself (files), C++ programs with a pipeline of
-  /// their own (programs), or both.
-  enum class For { both, files, programs } use = For::both;
+  /// The programs that have the command: `pipe` itself, C++ programs with a pipeline of their own,
+  /// or both.
+  enum class Programs { both, pipe, cpp } programs = Programs::both;
 };
 
 std::span<const CommandEntry> pipeline_commands();  ///< Commands that read a pipeline and run it.

@@ -11,11 +11,12 @@
 namespace pipeline::cli {
 namespace {
 
-void add_init_options(CLI::App& app, Options& o) {
-  app.add_option("DIR", o.init.folder, "The folder for the files; created if it does not exist")
+void add_init_options(CLI::App& app, Options& options) {
+  app.add_option("DIR", options.init.folder,
+                 "The folder for the files; created if it does not exist")
       ->type_name("")
       ->capture_default_str();
-  add_output(app, o);
+  add_output(app, options);
 }
 
 constexpr CommandEntry init_row{
@@ -25,18 +26,18 @@ constexpr CommandEntry init_row{
     "exists is overwritten.",
     add_init_options,
     init_command,
-    CommandEntry::For::files};
+    CommandEntry::Programs::pipe};
 
-void add_doctor_options(CLI::App& app, Options& o) {
-  add_state(app, o);
-  add_profile(app, o);
+void add_doctor_options(CLI::App& app, Options& options) {
+  add_state(app, options);
+  add_profile(app, options);
 }
 
 constexpr CommandEntry doctor_row{
     "doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
     "Exit code 3 if something that is needed fails.", add_doctor_options, doctor_command};
 
-void add_gpus_options(CLI::App& app, Options& o) { add_output(app, o); }
+void add_gpus_options(CLI::App& app, Options& options) { add_output(app, options); }
 
 constexpr CommandEntry gpus_row{
     "gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
@@ -45,33 +46,34 @@ constexpr CommandEntry gpus_row{
     "PIPE_NVML another libnvidia-ml.",
     add_gpus_options, gpus_command};
 
-void add_clean_options(CLI::App& app, Options& o) {
-  app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
-  app.add_flag("--images", o.clean.images, "Images that pipe has built or loaded");
-  app.add_flag("--environments", o.clean.environments,
+void add_clean_options(CLI::App& app, Options& options) {
+  app.add_flag("--containers", options.clean.containers, "Containers of runs that have died");
+  app.add_flag("--images", options.clean.images, "Images that pipe has built or loaded");
+  app.add_flag("--environments", options.clean.environments,
                "Virtual environments of local steps, of all your pipelines, that are not in use");
   app.add_flag(
-      "--runs", o.clean.runs,
+      "--runs", options.clean.runs,
       "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
-  app.add_option("--keep", o.clean.keep,
+  app.add_option("--keep", options.clean.keep,
                  "With --runs: keep the newest N, and those with the tag `keep`")
       ->check(CLI::Range(0u, 1'000'000u).description(""))
       ->type_name("N");
   app.add_option(
-         "--keep-storage", o.clean.keep_storage,
+         "--keep-storage", options.clean.keep_storage,
          "Keep the newest runs whose artifacts are of this size together, such as 20GB; with "
          "--images those images that were used last")
       ->type_name("SIZE");
-  app.add_flag("--all", o.clean.all, "All of these");
-  app.add_flag("--remote", o.clean.remote,
+  app.add_flag("--all", options.clean.all, "All of these");
+  app.add_flag("--remote", options.clean.remote,
                "The profile's remote store: what no result, name or run on any machine needs; with "
                "--keep-storage the oldest results above a size");
-  app.add_option("--older-than", o.clean.older_than,
+  app.add_option("--older-than", options.clean.older_than,
                  "With --remote: results and checkpoints of this age, such as 30d")
       ->type_name("TIME");
-  app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only list what would be removed");
-  add_profile(app, o);
-  add_state(app, o);
+  app.add_flag("-n,--dry-run", options.clean.dry_run,
+               "Remove nothing, only list what would be removed");
+  add_profile(app, options);
+  add_state(app, options);
 }
 
 constexpr CommandEntry clean_row{
@@ -88,26 +90,26 @@ constexpr CommandEntry clean_row{
     "A run in progress keeps everything that it uses.",
     add_clean_options, clean_command};
 
-void add_instances_options(CLI::App& app, Options& o) {
-  app.add_option("--gpus", o.instances.gpus, "Minimum number of GPUs (default: 1)")
+void add_instances_options(CLI::App& app, Options& options) {
+  app.add_option("--gpus", options.instances.gpus, "Minimum number of GPUs (default: 1)")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");
-  app.add_option("--class", o.instances.gpu_class, "Model of the GPUs, such as A100")
+  app.add_option("--class", options.instances.gpu_class, "Model of the GPUs, such as A100")
       ->type_name("NAME");
-  app.add_option("--gpu-memory", o.instances.gpu_memory, "Memory of each GPU, such as 24GB")
+  app.add_option("--gpu-memory", options.instances.gpu_memory, "Memory of each GPU, such as 24GB")
       ->type_name("SIZE");
-  app.add_option("--compute-capability", o.instances.compute_capability,
+  app.add_option("--compute-capability", options.instances.compute_capability,
                  "At least this compute capability, such as 8.0")
       ->type_name("N.N");
-  app.add_option("--memory", o.instances.memory, "Memory of the machine, such as 100GiB")
+  app.add_option("--memory", options.instances.memory, "Memory of the machine, such as 100GiB")
       ->type_name("SIZE");
-  app.add_option("--cpus", o.instances.cpus, "Minimum number of vCPUs")
+  app.add_option("--cpus", options.instances.cpus, "Minimum number of vCPUs")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  app.add_option("--arch", o.instances.architecture, "Processor")
+  app.add_option("--arch", options.instances.architecture, "Processor")
       ->check(one_of({"x86_64", "arm64"}))
       ->type_name("ARCH");
-  add_output(app, o);
+  add_output(app, options);
 }
 
 constexpr CommandEntry instances_row{
@@ -117,16 +119,16 @@ constexpr CommandEntry instances_row{
     "  pipe instances --class A100 --gpu-memory 80GiB --output json",
     add_instances_options, instances_command};
 
-void add_kubernetes_options(CLI::App& app, Options& o) {
-  app.add_option("rbac", o.action, "What to print")
+void add_kubernetes_options(CLI::App& app, Options& options) {
+  app.add_option("rbac", options.kubernetes.document, "What to print")
       ->check(one_of({"rbac"}))
       ->type_name("")
       ->required();
-  app.add_option("--namespace", o.connection["namespace"],
+  app.add_option("--namespace", options.connection["namespace"],
                  "The Role's namespace (default: default)")
       ->type_name("NAME");
-  app.add_option("--subject", o.subject,
-                 "Its subject: User:NAME, Group:NAME or ServiceAccount:NAME")
+  app.add_option("--subject", options.kubernetes.subject,
+                 "Subject of the binding: User:NAME, Group:NAME or ServiceAccount:NAME")
       ->type_name("KIND:NAME");
 }
 
@@ -139,19 +141,18 @@ constexpr CommandEntry kubernetes_row{
     "  pipe kubernetes rbac --subject ServiceAccount:runner",
     add_kubernetes_options, kubernetes_command};
 
-void add_profiles_options(CLI::App& app, Options& o) {
-  add_file_only(app, o);
-  add_output(app, o);
+void add_profiles_options(CLI::App& app, Options& options) {
+  add_file_only(app, options);
+  add_output(app, options);
 }
 
 constexpr CommandEntry profiles_row{
     "profiles", "List the profiles: named places to run in, with what goes with them",
-    "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the "
-    "pipeline, and in ~/.config/pipe/profiles.yaml "
-    "($PIPE_PROFILES).",
+    "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nProfiles are in profiles.yaml beside "
+    "the pipeline, and in ~/.config/pipe/profiles.yaml ($PIPE_PROFILES).",
     add_profiles_options, profiles_command};
 
-void add_schema_options(CLI::App& app, Options& o) { add_output(app, o); }
+void add_schema_options(CLI::App& app, Options& options) { add_output(app, options); }
 
 constexpr CommandEntry schema_row{
     "schema",
@@ -161,9 +162,9 @@ constexpr CommandEntry schema_row{
     "$schema=pipeline.schema.json",
     add_schema_options,
     schema_command,
-    CommandEntry::For::files};
+    CommandEntry::Programs::pipe};
 
-void add_export_options(CLI::App& app, Options& o) { add_output(app, o); }
+void add_export_options(CLI::App& app, Options& options) { add_output(app, options); }
 
 constexpr CommandEntry export_row{
     "export",
@@ -172,23 +173,25 @@ constexpr CommandEntry export_row{
     "its command.",
     add_export_options,
     export_command,
-    CommandEntry::For::programs};
+    CommandEntry::Programs::cpp};
 
-void add_export_run_options(CLI::App& app, Options& o) {
-  add_run(app, o, true);
-  app.add_option("ARTIFACT", o.step, "With slsa: an output of the run, STEP.OUTPUT")->type_name("");
-  app.add_option("--format", o.document.format,
+void add_export_run_options(CLI::App& app, Options& options) {
+  add_required_run(app, options);
+  app.add_option("ARTIFACT", options.step, "With slsa: an output of the run, STEP.OUTPUT")
+      ->type_name("");
+  app.add_option("--format", options.document.format,
                  "ro-crate (a folder), openlineage (events), or slsa (provenance of an artifact)")
       ->type_name("FORMAT")
       ->required()
       ->check(one_of({"ro-crate", "openlineage", "slsa"}).description(""));
-  app.add_option("-o,--out", o.copy_to,
+  app.add_option("-o,--out", options.copy_to,
                  "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
                  "standard output; openlineage also takes the address of a server")
       ->type_name("PATH");
-  app.add_option("--license", o.document.license, "With ro-crate: SPDX identifier of its license")
+  app.add_option("--license", options.document.license,
+                 "With ro-crate: SPDX identifier of the crate's license")
       ->type_name("SPDX");
-  add_state(app, o);
+  add_state(app, options);
 }
 
 constexpr CommandEntry export_run_row{
@@ -200,10 +203,10 @@ constexpr CommandEntry export_run_row{
     "  pipe export latest train.model --format slsa -o model.intoto.json",
     add_export_run_options,
     export_run_command,
-    CommandEntry::For::files};
+    CommandEntry::Programs::pipe};
 
-void add_completion_options(CLI::App& app, Options& o) {
-  app.add_option("SHELL", o.completion.shell, "bash, zsh or fish")
+void add_completion_options(CLI::App& app, Options& options) {
+  app.add_option("SHELL", options.completion.shell, "bash, zsh or fish")
       ->type_name("")
       ->required()
       ->check(one_of({"bash", "zsh", "fish"}).description(""));
@@ -218,20 +221,20 @@ constexpr CommandEntry completion_row{
     "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
     add_completion_options,
     completion_command,
-    CommandEntry::For::files};
+    CommandEntry::Programs::pipe};
 
-void add_complete_options(CLI::App& app, Options& o) {
-  app.add_option("WHAT", o.completion.words)->required();
-  app.add_option("RUN", o.run);
-  app.add_option("--state", o.state);
+void add_complete_options(CLI::App& app, Options& options) {
+  app.add_option("WHAT", options.completion.kind)->required();
+  app.add_option("RUN", options.run);
+  app.add_option("--state", options.state);
 }
 
 constexpr CommandEntry complete_row{"__complete", nullptr, "", add_complete_options,
                                     complete_command};
 
-void add_drive_options(CLI::App& app, Options& o) {
-  app.add_option("RUN", o.run)->required();
-  app.add_option("--state", o.state)->required();
+void add_drive_options(CLI::App& app, Options& options) {
+  app.add_option("RUN", options.run)->required();
+  app.add_option("--state", options.state)->required();
 }
 
 constexpr CommandEntry drive_row{"__drive", nullptr, "", add_drive_options, drive_command};

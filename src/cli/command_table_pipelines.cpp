@@ -17,38 +17,36 @@ constexpr CommandEntry run_row{
     "  pipe run                              pipeline.yaml of this folder, in containers\n"
     "  pipe run digits.yaml -o local         as processes, without a container engine\n"
     "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
-    "  pipe run --force train                train once more; the others if it gives something "
-    "else\n"
+    "  pipe run --force train                train again, later steps if its outputs differ\n"
     "  pipe run --output json                events, one a line\n"
     "  pipe run --detach                     in the background; `pipe attach` shows it\n"
-    "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
-    "go\n\n"
+    "  pipe run -o kubernetes --detach       driven from the cluster, without this machine\n\n"
     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "
     "a second Ctrl-C at once.\n"
     "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no "
     "disk), 4 a build failed, 130 interrupted.",
     add_run_options, run_command};
 
-void add_validate_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_output(app, o);
+void add_validate_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_output(app, options);
 }
 
 constexpr CommandEntry validate_row{
     "validate", "Check a pipeline file and report all of its errors",
     "Example:\n  pipe validate pipeline.yaml", add_validate_options, validate_command};
 
-void add_plan_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_orchestrator(app, o);
-  add_until(app, o, "Only this step and what it needs");
-  app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
-  add_locked(app, o);
-  add_force(app, o);
-  app.add_flag("-v,--verbose", o.verbose,
+void add_plan_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_orchestrator(app, options);
+  add_until(app, options, "Only this step and what it needs");
+  app.add_flag("--no-cache", options.no_cache, "Plan for a run with --no-cache");
+  add_locked(app, options);
+  add_force(app, options);
+  app.add_flag("-v,--verbose", options.verbose,
                "List the code files with the reason of each, and the parts of the cache key");
-  add_template_dir(app, o);
-  add_state(app, o);
+  add_template_dir(app, options);
+  add_state(app, options);
 }
 
 constexpr CommandEntry plan_row{
@@ -59,13 +57,13 @@ constexpr CommandEntry plan_row{
     "key",
     add_plan_options, plan_command};
 
-void add_graph_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  app.add_option("--format", o.graph.format, "The language: mermaid, dot or svg")
+void add_graph_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  app.add_option("--format", options.graph.format, "The language: mermaid, dot or svg")
       ->check(one_of({"mermaid", "dot", "svg"}))
       ->type_name("NAME")
       ->capture_default_str();
-  add_output(app, o);
+  add_output(app, options);
 }
 
 constexpr CommandEntry graph_row{
@@ -76,12 +74,12 @@ constexpr CommandEntry graph_row{
     "  pipe graph --format dot | dot -Tpdf > graph.pdf",
     add_graph_options, graph_command};
 
-void add_render_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_orchestrator(app, o);
-  add_step(app, o, "Only this step");
-  add_template_dir(app, o);
-  add_output(app, o);
+void add_render_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_orchestrator(app, options);
+  add_step(app, options, "Only this step");
+  add_template_dir(app, options);
+  add_output(app, options);
 }
 
 constexpr CommandEntry render_row{
@@ -91,39 +89,39 @@ constexpr CommandEntry render_row{
     "Examples:\n  pipe render -s train\n  pipe render -o kubernetes", add_render_options,
     render_command};
 
-void add_build_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_orchestrator(app, o);
-  add_step(app, o, "Only the environment of this step");
-  add_locked(app, o);
-  add_template_dir(app, o);
-  add_state(app, o);
+void add_build_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_orchestrator(app, options);
+  add_step(app, options, "Only the environment of this step");
+  add_locked(app, options);
+  add_template_dir(app, options);
+  add_state(app, options);
 }
 
-void add_lock_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_orchestrator(app, o);
+void add_lock_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_orchestrator(app, options);
   app.add_option_function<std::vector<std::string>>(
          "--upgrade",
-         [&o](const std::vector<std::string>& names) {
+         [&options](const std::vector<std::string>& names) {
            // `--upgrade` without a name arrives as an empty text.
            for (const auto& name : names)
              if (name.empty())
-               o.lock.upgrade_all = true;
+               options.lock.upgrade_all = true;
              else
-               o.lock.upgrade.insert(lockfile::normalised_name(name));
+               options.lock.upgrade.insert(lockfile::normalised_name(name));
          },
          "Take the newest versions of this package, or the newest content of this input or "
          "address, or of all; may be repeated")
       ->type_name("[NAME]")
       ->expected(0, 1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  auto* check = app.add_flag("--check", o.lock.frozen,
+  auto* check = app.add_flag("--check", options.lock.frozen,
                              "Change nothing, and fail with exit code 2 if the file would change");
-  app.add_flag("--diff", o.lock.dry_run, "Change nothing, and say what would change")
+  app.add_flag("--diff", options.lock.dry_run, "Change nothing, and say what would change")
       ->excludes(check);
-  add_template_dir(app, o);
-  add_state(app, o);
+  add_template_dir(app, options);
+  add_state(app, options);
 }
 
 constexpr CommandEntry lock_row{

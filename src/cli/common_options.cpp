@@ -5,10 +5,8 @@
 #include "cli/one_of.hpp"
 #include "cli/options.hpp"
 #include "core/diagnostic.hpp"
-#include "core/error.hpp"
 #include "core/utf8.hpp"
 #include "orchestrators/catalog/catalog.hpp"
-#include "settings/settings.hpp"
 #include "spec/parameters_file.hpp"
 
 namespace pipeline::cli {
@@ -125,13 +123,17 @@ void add_template_dir(CLI::App& app, Options& options) {
       ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
 }
 
-void add_run(CLI::App& app, Options& options, bool required) {
-  auto* option =
-      app.add_option("RUN", options.run,
-                     "A run: its identifier, a unique prefix of it, 'latest', 'latest-success' "
-                     "or 'PIPELINE@latest'")
-          ->type_name("");
-  required ? option->required() : option->capture_default_str();
+void add_run(CLI::App& app, Options& options) {
+  add_required_run(app, options);
+  app.get_option("RUN")->required(false)->capture_default_str();
+}
+
+void add_required_run(CLI::App& app, Options& options) {
+  app.add_option("RUN", options.run,
+                 "A run: its identifier, a unique prefix of it, 'latest', 'latest-success' or "
+                 "'PIPELINE@latest'")
+      ->type_name("")
+      ->required();
 }
 
 void add_attempt(CLI::App& app, Options& options, const char* help) {
@@ -143,47 +145,47 @@ void add_attempt(CLI::App& app, Options& options, const char* help) {
       ->check(CLI::Range(1u, 1'000'000u).description(""));
 }
 
-void add_jobs(CLI::App& app, Options& o) {
-  app.add_option("-j,--jobs", o.jobs,
+void add_jobs(CLI::App& app, Options& options) {
+  app.add_option("-j,--jobs", options.jobs,
                  "Steps at a time (default: the number of CPUs; on a cluster 100)")
       ->type_name("N")
       ->check(CLI::Range(1u, 100'000u).description(""));
 }
 
-void add_locked(CLI::App& app, Options& o) {
-  app.add_flag("--locked", o.lock.frozen,
+void add_locked(CLI::App& app, Options& options) {
+  app.add_flag("--locked", options.lock.frozen,
                "Fail if the lock file would change, as in CI: exit code 2 says how");
 }
 
-void add_verbosity(CLI::App& app, Options& o) {
-  auto* verbose = app.add_flag("-v,--verbose", o.verbose,
+void add_verbosity(CLI::App& app, Options& options) {
+  auto* verbose = app.add_flag("-v,--verbose", options.verbose,
                                "Show each metric that a step reports, not only its last values");
-  app.add_flag("-q,--quiet", o.quiet, "Show only how it ended")->excludes(verbose);
+  app.add_flag("-q,--quiet", options.quiet, "Show only how it ended")->excludes(verbose);
 }
 
-void add_run_options(CLI::App& app, Options& o) {
-  add_file(app, o);
-  add_orchestrator(app, o);
-  add_until(app, o, "Run only this step and what it needs");
-  add_jobs(app, o);
-  app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
-  add_force(app, o);
-  app.add_flag("--detach", o.detach,
+void add_run_options(CLI::App& app, Options& options) {
+  add_file(app, options);
+  add_orchestrator(app, options);
+  add_until(app, options, "Run only this step and what it needs");
+  add_jobs(app, options);
+  app.add_flag("--no-cache", options.no_cache, "Run every step, also those that have not changed");
+  add_force(app, options);
+  app.add_flag("--detach", options.detach,
                "Return once the run has begun: it continues in the background, without the "
                "terminal, or on a cluster driven from within");
-  app.add_option("--service-account", o.service_account,
+  app.add_option("--service-account", options.service_account,
                  "Service account of the driver in a cluster")
       ->type_name("NAME")
       ->capture_default_str();
-  add_verbosity(app, o);
-  add_locked(app, o);
-  app.add_option("--execution-mode", o.execution_mode,
+  add_verbosity(app, options);
+  add_locked(app, options);
+  app.add_option("--execution-mode", options.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or "
                  "continue_on_failure)")
       ->check(one_of({"fail_fast", "stop_on_failure", "continue_on_failure"}))
       ->type_name("MODE");
-  add_template_dir(app, o);
-  add_state(app, o);
+  add_template_dir(app, options);
+  add_state(app, options);
 }
 
 }  // namespace pipeline::cli

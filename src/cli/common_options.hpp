@@ -25,8 +25,8 @@ void add_until(CLI::App& app, Options& options, const char* help);  ///< --step,
 void add_force(CLI::App& app, Options& options);                    ///< --force and --from.
 void add_locked(CLI::App& app, Options& options);                   ///< --locked.
 void add_template_dir(CLI::App& app, Options& options);             ///< --template-dir.
-/// The argument RUN.
-void add_run(CLI::App& app, Options& options, bool required = false);
+void add_run(CLI::App& app, Options& options);           ///< The argument RUN (default: latest).
+void add_required_run(CLI::App& app, Options& options);  ///< The argument RUN.
 /// The argument STEP, a step of RUN, and --attempt.
 /// @param help text for a STEP that may be left out; null: STEP is required
 void add_attempt(CLI::App& app, Options& options, const char* help = nullptr);

@@ -4,7 +4,6 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "driver/session.hpp"
 #include "report/comparison.hpp"
 #include "report/run_values.hpp"
@@ -27,13 +26,12 @@ Table table_of(const std::vector<store::RunRecord>& runs,
     const auto colour = row.differs() ? Colour::yellow : Colour::none;
     const auto shown_group = row.is_result ? "result" : row.group;
     std::vector<Table::Cell> cells{shown_group == group ? "" : shown_group,
-                                   {for_terminal(row.name, false), colour}};
+                                   {for_terminal(row.name), colour}};
     group = shown_group;
     for (const auto& value : row.values)
-      cells.emplace_back(
-          clip(shorten_digests(
-                   for_terminal(report::shown_value_of(row.group + "." + row.name, value), false)),
-               widest));
+      cells.emplace_back(clip(
+          shorten_digests(for_terminal(report::shown_value_of(row.group + "." + row.name, value))),
+          widest));
     table.add(std::move(cells));
   }
   return table;

@@ -30,7 +30,7 @@ core::ExitCode completion_command(Context& context) {
 core::ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {
-    if (options.completion.words == "profiles") {
+    if (options.completion.kind == "profiles") {
       for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path()))
         context.print(candidate(name));
       return core::ExitCode::ok;
@@ -38,9 +38,9 @@ core::ExitCode complete_command(Context& context) {
     const auto state = context.existing_state();
     if (!state) return core::ExitCode::ok;
     auto& store = context.store(*state);
-    if (options.completion.words == "runs") {
+    if (options.completion.kind == "runs") {
       std::string names = "latest\n";
-      for (const auto& run : store.runs().list(50)) names += candidate(run.id);
+      for (const auto& run : store.runs().list(/*limit=*/50)) names += candidate(run.id);
       context.print(names);
       return core::ExitCode::ok;
     }
@@ -48,7 +48,7 @@ core::ExitCode complete_command(Context& context) {
     if (!run) return core::ExitCode::ok;
     for (const auto& step : store.runs().steps(run->id)) {
       context.print(candidate(step.name));
-      if (options.completion.words == "artifacts")
+      if (options.completion.kind == "artifacts")
         for (const auto& output : step.outputs)
           context.print(candidate(step.name + "." + output.name));
     }

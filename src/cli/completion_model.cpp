@@ -63,7 +63,7 @@ CompletedOption completed(const CLI::Option& option) {
 std::vector<CompletedCommand> completed_commands() {
   std::vector<CompletedCommand> all;
   for (const auto& entry : command_table()) {
-    if (!entry.summary || entry.use == CommandEntry::For::programs) continue;
+    if (!entry.summary || entry.programs == CommandEntry::Programs::cpp) continue;
     CLI::App app;
     Options options;
     entry.add_options(app, options);

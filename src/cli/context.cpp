@@ -12,7 +12,7 @@ namespace pipeline::cli {
 Context::Context(Options options)
     : Workspace(options,
                 [](std::string_view text) {
-                  core::write_all(STDERR_FILENO, lines_for_terminal(text, false) + "\n");
+                  core::write_all(STDERR_FILENO, lines_for_terminal(text) + "\n");
                 }),
       options_(std::move(options)),
       out_(Terminal::of(STDOUT_FILENO)),

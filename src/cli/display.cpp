@@ -39,7 +39,7 @@ Display::Display(const Context& context, asio::io_context& loop, SignalHandling 
       if (context.options().json) context.note(text);
       progress_->say(text);
     });
-  if (context.out().live && !context.options().json && !background) wait();
+  if (context.out().live && !context.options().json && !background) schedule_tick();
 }
 
 Display::~Display() { close(); }
@@ -50,12 +50,12 @@ void Display::close() {
   progress_->close();
 }
 
-void Display::wait() {
+void Display::schedule_tick() {
   timer_.expires_after(100ms);
   timer_.async_wait([this](boost::system::error_code error) {
     if (error) return;
     progress_->tick();
-    wait();
+    schedule_tick();
   });
 }
 

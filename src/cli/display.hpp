@@ -36,7 +36,7 @@ class Display {
   void close();
 
  private:
-  void wait();
+  void schedule_tick();
   std::unique_ptr<Progress> progress_;
   core::CancelSource cancel_;
   std::optional<StopOnSignals> signals_;

@@ -15,6 +15,11 @@ const char* word_of(CheckLevel level) {
   return level == CheckLevel::ok ? "ok" : level == CheckLevel::warn ? "warn" : "fail";
 }
 
+std::string painted(CheckLevel level, const Paint& paint) {
+  if (level == CheckLevel::ok) return paint(Colour::green, "ok    ");
+  return level == CheckLevel::warn ? paint(Colour::yellow, "warn  ") : paint(Colour::red, "FAIL  ");
+}
+
 }  // namespace
 
 core::ExitCode doctor_command(Context& context) {
@@ -37,15 +42,9 @@ core::ExitCode doctor_command(Context& context) {
     for (const auto& [name, level, found, fixes] : checks) {
       std::string title = name;
       title.resize(15, ' ');
-      text += paint(level == CheckLevel::ok     ? Colour::green
-                    : level == CheckLevel::warn ? Colour::yellow
-                                                : Colour::red,
-                    level == CheckLevel::ok     ? "ok    "
-                    : level == CheckLevel::warn ? "warn  "
-                                                : "FAIL  ") +
-              title + for_terminal(found, false) + "\n";
+      text += painted(level, paint) + title + for_terminal(found) + "\n";
       for (const auto& line : fixes)
-        text += "        " + paint(Colour::cyan, "fix: ") + for_terminal(line, false) + "\n";
+        text += "        " + paint(Colour::cyan, "fix: ") + for_terminal(line) + "\n";
     }
     context.print(text);
   }

@@ -20,11 +20,6 @@ std::string json_text(const nlohmann::json& document, int indent = -1) {
   return document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Prints the path of the file or folder that was written, as JSON for programs.
-void print_written(const Context& context, const fs::path& path) {
-  context.print_json({{"written", path.string()}});
-}
-
 /// Writes the text to the file of `--out`, or to standard output.
 void write_out(Context& context, const std::string& text) {
   const auto& out = context.options().copy_to;
@@ -35,7 +30,7 @@ void write_out(Context& context, const std::string& text) {
   const auto file = fs::absolute(out);
   core::write_named_file(file, text);
   if (context.options().json)
-    print_written(context, file);
+    context.print_json({{"written", file.string()}});
   else
     context.note(shown_path(file) + "\n");
 }
@@ -47,7 +42,7 @@ core::ExitCode export_crate(Context& context, store::RunStore& store, const stor
   exports::write_crate(store, context.artifacts(), exports::facts_of(store, run, PIPELINE_VERSION),
                        {crate, options.document.license, context.notes()});
   if (options.json)
-    print_written(context, crate);
+    context.print_json({{"written", crate.string()}});
   else
     context.print(shown_path(crate) + "\n");
   return core::ExitCode::ok;
@@ -65,7 +60,7 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
   if (context.options().json)
     context.print_json({{"sent", events.size()}});
   else
-    context.print(std::to_string(events.size()) + " events sent\n");
+    context.print(counted(events.size(), "event") + " sent\n");
   return core::ExitCode::ok;
 }
 

@@ -11,14 +11,14 @@ std::string render(const model::FailureGroup& group, const RunCommands& commands
                    const Paint& paint) {
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = group.failure;
-  std::string text = paint(Colour::red, for_terminal(names_of(group), false) + " failed: ") +
-                     for_terminal(message, false) + "\n";
+  std::string text = paint(Colour::red, for_terminal(names_of(group)) + " failed: ") +
+                     for_terminal(message) + "\n";
   const bool is_log = !model::is_of_environment(kind);
   for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0;
        i < details.size(); ++i)
     text += "  " + paint(Colour::dim, "| ") + for_terminal(details[i], paint.on) + "\n";
   for (const auto& hint : hints)
-    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint) + "\n";
   if (is_log && !details.empty())
     text += "  its whole output: " + commands.line("logs", group.steps.front()) + "\n";
   return text;
@@ -44,7 +44,7 @@ std::string render_failures(std::vector<model::StepFailure> failures, const RunC
   }
   for (const auto& [matrix, steps] : left_out)
     text += "\n" + counted(steps, "more step") + (matrix.empty() ? "" : " of '" + matrix + "'") +
-            " failed otherwise\n";
+            " failed for other reasons\n";
   return text;
 }
 

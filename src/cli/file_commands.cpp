@@ -1,13 +1,14 @@
-// Commands that read a pipeline file and need no engine: validate, render, schema.
+// Commands about the pipeline file, which need no engine: validate, render, export (of a C++
+// program's pipeline) and schema.
 #include <algorithm>
 #include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
+#include "core/joined.hpp"
 #include "core/project.hpp"
 #include "core/quantity.hpp"
-#include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
 #include "driver/command_checks.hpp"
 #include "driver/manifests.hpp"
@@ -47,21 +48,24 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
 /// Returns true for generated lists, such as requirements, whose content is shown; false for
 /// scripts.
 bool is_list(const docker::ContextFile& file) {
-  return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
+  constexpr Bytes max_shown = 4096;
+  return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= max_shown &&
          !file.path.ends_with(".sh");
 }
 
+enum class ListContent { shown, hidden };
+
+/// Returns the files with their sizes and, if it is shown, the content of generated lists.
 std::string listing(const std::vector<docker::ContextFile>& files, const std::string& title,
-                    bool with_content) {
+                    ListContent content) {
   if (files.empty()) return {};
   Bytes total = 0;
   std::string text;
   for (const auto& file : files) {
     total += file.bytes;
-    text += "#   " + for_terminal(file.path, false) + "  " + core::format_bytes(file.bytes) + "\n";
-    if (with_content && is_list(file))
-      for (const auto line : lines_of(*file.content))
-        text += "#     " + for_terminal(line, false) + "\n";
+    text += "#   " + for_terminal(file.path) + "  " + core::format_bytes(file.bytes) + "\n";
+    if (content == ListContent::shown && is_list(file))
+      for (const auto line : lines_of(*file.content)) text += "#     " + for_terminal(line) + "\n";
   }
   return title + ": " + counted(files.size(), "file") + ", " + core::format_bytes(total) + "\n" +
          text;
@@ -74,8 +78,9 @@ std::string text_of(const docker::ImagePlan& plan) {
   if (!plan.build) return text + "# used as it is: " + plan.parent_image + "\n";
   text += plan.dockerfile;
   if (!text.ends_with('\n')) text += '\n';
-  return text + listing(plan.context, "# context", true) +
-         listing(plan.host_only, "# only mounted during the build, in no layer", false);
+  return text + listing(plan.context, "# context", ListContent::shown) +
+         listing(plan.host_only, "# only mounted during the build, in no layer",
+                 ListContent::hidden);
 }
 
 /// Replaces the content of files outside of the project that the settings name: others may have
@@ -200,8 +205,7 @@ core::ExitCode render_command(Context& context) {
   json list = json::array();
   std::string text;
   for (auto& image : images) {
-    std::string steps;
-    for (const auto& step : image.steps) steps += (steps.empty() ? "" : ", ") + step;
+    const auto steps = core::joined(image.steps, ", ");
     image.plan["steps"] = image.steps;
     list.push_back(std::move(image.plan));
     text += (text.empty() ? "" : "\n") + context.paint()(Colour::bold, "# image of " + steps) +
@@ -225,30 +229,27 @@ core::ExitCode export_command(Context& context) {
   } else {
     context.write(spec::to_yaml(document.root));
   }
-  std::string functions, scripts, gathering;
-  const auto add = [](std::string& list, const std::string& name) {
-    list += (list.empty() ? "" : ", ") + name;
-  };
+  std::vector<std::string> functions, scripts, gathering;
   for (const auto& step : program.steps()) {
-    if (step.entry) add(functions, step.options.name);
-    if (!step.script_file.empty()) add(scripts, step.script_file);
+    if (step.entry) functions.push_back(step.options.name);
+    if (!step.script_file.empty()) scripts.push_back(step.script_file);
     if (std::ranges::any_of(step.arguments, [](const auto& each) {
           return each.slot == detail::Slot::gathered && each.selector.empty();
         }))
-      add(gathering, step.options.name);
+      gathering.push_back(step.options.name);
   }
   if (!functions.empty())
     context.note(
-        "note: functions of this program: " + functions +
+        "note: functions of this program: " + core::joined(functions, ", ") +
         "; YAML can only name the program as their command, so they run on its machine (local)");
   if (!scripts.empty())
     context.note(
         "note: this program contains the text of these scripts; put them beside the file: " +
-        scripts);
+        core::joined(scripts, ", "));
   if (!gathering.empty())
     context.note(
         "note: steps that gather single artifacts, of which YAML can only name the first: " +
-        gathering);
+        core::joined(gathering, ", "));
   return core::ExitCode::ok;
 }
 

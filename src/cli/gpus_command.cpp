@@ -1,6 +1,7 @@
 // `pipe gpus`: the GPUs of this machine, and the steps that hold them or wait for them.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "docker/engine_api.hpp"
 #include "gpu/choose.hpp"
@@ -82,22 +83,20 @@ json inventory_json(const gpu::Inventory& inventory, const gpu::Reservations& re
 std::string holder_text(const gpu::HolderInfo& holder) {
   return holder.step + " of run " + holder.run + " (pid " + std::to_string(holder.pid) +
          (holder.user.empty() ? "" : ", " + holder.user) +
-         (holder.gone ? ", dead; a process of it lives)" : ")");
+         (holder.gone ? ", dead, but a process of the step is alive)" : ")");
 }
 
 std::string occupants(const std::vector<gpu::Process>& processes) {
-  std::string text;
-  for (const auto& process : processes)
-    text += (text.empty() ? "" : ", ") + std::to_string(process.pid) +
-            (process.name.empty() ? "" : " " + process.name) +
-            (process.user.empty() ? "" : " (" + process.user + ")");
-  return text;
+  return core::joined(processes, ", ", [](const gpu::Process& process) {
+    return std::to_string(process.pid) + (process.name.empty() ? "" : " " + process.name) +
+           (process.user.empty() ? "" : " (" + process.user + ")");
+  });
 }
 
 std::string inventory_text(const gpu::Inventory& inventory, const gpu::Reservations& reservations,
                            const Paint& paint) {
   std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n";
-  if (!inventory.hidden_notice.empty()) text += for_terminal(inventory.hidden_notice, false) + "\n";
+  if (!inventory.hidden_notice.empty()) text += for_terminal(inventory.hidden_notice) + "\n";
   text += "\n";
   Table table;
   table.add(
@@ -148,7 +147,7 @@ std::string engine_elsewhere() {
 
 std::string how_to_see(const std::string& endpoint) {
   if (endpoint.empty()) return {};
-  return "\nThe engine is another machine's (" + for_terminal(endpoint, false) +
+  return "\nThe engine is another machine's (" + for_terminal(endpoint) +
          "): `--orchestrator docker` uses its GPUs, not this machine's. To list them:\n"
          "  docker run --rm --gpus all debian:bookworm-slim nvidia-smi -L\n";
 }
@@ -171,12 +170,11 @@ core::ExitCode gpus_command(Context& context) {
                        for_terminal(inventory.unavailable ? inventory.unavailable->reason
                                     : !inventory.hidden_notice.empty()
                                         ? inventory.hidden_notice
-                                        : "the driver " + inventory.driver + " finds none",
-                                    false) +
+                                        : "the driver " + inventory.driver + " finds none") +
                        "\n";
     if (inventory.unavailable)
       for (const auto& line : inventory.unavailable->advice)
-        text += "  " + context.paint()(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
+        text += "  " + context.paint()(Colour::cyan, "hint: ") + for_terminal(line) + "\n";
     context.print(text + how_to_see(elsewhere));
     return core::ExitCode::ok;
   }

@@ -1,4 +1,4 @@
-// Prints a pipeline's graph, as a picture or for other programs to draw.
+// `pipe graph`: prints a pipeline's graph, as a picture or for other programs to draw.
 #include <map>
 
 #include <nlohmann/json.hpp>

@@ -18,8 +18,8 @@ core::ExitCode import_command(Context& context) {
   const auto yaml = spec::import_task_definition(file, notices);
   for (const auto& notice : notices) text += "# " + core::printable(notice) + "\n";
   text += yaml;
-  if (target.empty()) {
-    context.print(text);
+  if (target.empty()) {  // A file that standard output goes to has each character.
+    context.out().live ? context.print(text) : context.write(text);
     return core::ExitCode::ok;
   }
   std::error_code error;

@@ -9,6 +9,12 @@
 namespace pipeline::cli {
 namespace {
 
+/// The time and the screen for which live lines are drawn.
+struct Frame {
+  driver::SteadyTime now;
+  TerminalSize size;
+};
+
 /// Returns whole seconds, so that a line changes once a second.
 std::string elapsed(driver::SteadyTime since, driver::SteadyTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now - since);
@@ -59,27 +65,24 @@ class LiveProgress final : public Progress {
   }
 
   std::vector<std::string> live_lines() const {
-    const auto now = io_.now();
-    const auto size = io_.size();
+    const Frame frame{io_.now(), io_.size()};
     std::vector<std::string> lines;
-    if (!model_.run.empty()) lines.push_back(heading(now, size.columns));
-    const std::size_t room = std::max(4u, size.rows / 2) - 1;
+    if (!model_.run.empty()) lines.push_back(heading(frame));
+    const std::size_t room = std::max(4u, frame.size.rows / 2) - 1;
     std::vector<std::string> below;
     for (const auto& build : model_.builds)
-      below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since,
-                               now, size.columns));
+      below.push_back(
+          activity(frame, {shorten_digests(build.image), Colour::blue}, build.text, build.since));
     for (const auto& group : model_.groups)
       if (group.began != driver::SteadyTime{} && group.done() < group.total)
-        below.push_back(
-            activity(Colour::cyan, group.name, group.text(), group.began, now, size.columns));
+        below.push_back(activity(frame, {group.name, Colour::cyan}, group.text(), group.began));
     for (const auto& step : model_.steps) {
       if (step.group) continue;
       if (step.status == StepStatus::running) {
-        below.push_back(
-            activity(Colour::cyan, step.name, doing(step), step.since, now, size.columns));
+        below.push_back(activity(frame, {step.name, Colour::cyan}, doing(step), step.since));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
         below.push_back("  " +
-                        clip(step.name + "  waits for " + *step.waits_for, size.columns - 3));
+                        clip(step.name + "  waits for " + *step.waits_for, frame.size.columns - 3));
       }
     }
     const std::size_t shown = below.size() > room ? room - 1 : below.size();
@@ -100,7 +103,7 @@ class LiveProgress final : public Progress {
     return (step.attempts > 1 ? attempt + ", " : "") + values;
   }
 
-  std::string heading(driver::SteadyTime now, unsigned columns) const {
+  std::string heading(const Frame& frame) const {
     std::string text = model_.pipeline + "  " + std::to_string(model_.done()) + "/" +
                        std::to_string(model_.total) + " done";
     const auto add = [&](std::size_t count, const char* what) {
@@ -110,20 +113,21 @@ class LiveProgress final : public Progress {
     add(model_.builds.size(), "preparing");
     add(model_.count(StepStatus::cached), "reused");
     add(model_.count(StepStatus::failed), "failed");
-    return io_.paint(Colour::bold, clip(text + "  " + elapsed(model_.began, now), columns - 1));
+    return io_.paint(Colour::bold,
+                     clip(text + "  " + elapsed(model_.began, frame.now), frame.size.columns - 1));
   }
 
   /// Returns `  NAME  TEXT      TIME`, with the time at the right edge.
-  std::string activity(Colour colour, std::string_view name, std::string_view text,
-                       driver::SteadyTime since, driver::SteadyTime now, unsigned columns) const {
-    const std::string time = elapsed(since, now);
+  std::string activity(const Frame& frame, const Table::Cell& name, std::string_view text,
+                       driver::SteadyTime since) const {
+    const std::string time = elapsed(since, frame.now);
     constexpr unsigned min_columns = 16, blanks = 4;
     const unsigned room =
-        std::max(min_columns, columns - 1) - blanks - static_cast<unsigned>(time.size());
-    const std::string shown_name = clip(name, room / 2);
+        std::max(min_columns, frame.size.columns - 1) - blanks - static_cast<unsigned>(time.size());
+    const std::string shown_name = clip(name.text, room / 2);
     const unsigned rest = room - display_width(shown_name);
     const std::string shown_text = rest > 3 ? clip(text, rest - 2) : "";
-    return "  " + io_.paint(colour, shown_name) + "  " + shown_text +
+    return "  " + io_.paint(name.colour, shown_name) + "  " + shown_text +
            std::string(rest - display_width(shown_text), ' ') + time;
   }
 

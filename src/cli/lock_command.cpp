@@ -45,13 +45,13 @@ std::string to_text(driver::Session& session, const std::string& file) {
     const auto lines = describe(change);
     text += shown_environment(change.after) + ": " +
             counted(change.after.packages.size(), "package") +
-            (lines.empty() ? ", none changes" : "") + "\n";
-    for (const auto& line : lines) text += "  " + for_terminal(line, false) + "\n";
+            (lines.empty() ? ", none of which changes" : "") + "\n";
+    for (const auto& line : lines) text += "  " + for_terminal(line) + "\n";
   }
   if (!data.empty()) text += "data from elsewhere:\n";
-  for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
+  for (const auto& change : data) text += "  " + for_terminal(describe(change)) + "\n";
   if (!unused.empty()) text += "no step asks for:\n";
-  for (const auto& line : unused) text += "  " + for_terminal(line, false) + "\n";
+  for (const auto& line : unused) text += "  " + for_terminal(line) + "\n";
   if (changes.empty() && data.empty() && unused.empty() && !is_merged)
     return std::filesystem::exists(session.lock().path())
                ? file + " has everything that the steps need\n"

@@ -28,7 +28,9 @@
 namespace pipeline::cli {
 namespace {
 
-/// How the lines of one log are shown.
+constexpr int log_poll_ms = 200;
+
+/// The form in which the lines of one log are shown.
 struct LogForm {
   bool partial = false;  ///< Show lines before they end, such as those of a progress bar.
   bool named = false;    ///< Put the step's name before each line.
@@ -41,38 +43,40 @@ class LogPrinter {
       : context_(context),
         step_(std::move(step)),
         attempt_(attempt),
-        prefix_(form.named ? "[" + for_terminal(step_, false) + "] " : ""),
+        prefix_(form.named ? "[" + for_terminal(step_) + "] " : ""),
         shows_partial_(form.partial && !context.options().json && !context.options().logs.rank) {}
 
+  /// Prints the lines that the next bytes of the log complete.
   void operator()(std::string_view bytes) {
     std::string text;
     lines_.feed(bytes, [&](std::string_view whole) {
-      if (const auto wanted = of_rank(whole)) text += end_of(*wanted, "\n");
+      if (const auto wanted = wanted_text(whole)) text += unshown(*wanted, "\n");
     });
     if (shows_partial_) text += partial();
     if (!text.empty()) context_.write(text);
   }
   /// Returns true if the log has lines, but none of the rank that is wanted.
-  bool lacks_rank() const { return is_other_left_out_ && !has_rank_; }
+  bool lacks_rank() const { return has_others_ && !has_rank_; }
+  /// Prints a last line without an end.
   void finish() {
     if (lines_.rest().empty()) return;
-    const auto rest = of_rank(lines_.rest());
+    const auto rest = wanted_text(lines_.rest());
     if (!rest) return;
     const bool as_it_is = !context_.options().json && !context_.out().live && prefix_.empty();
-    context_.write(end_of(*rest, as_it_is ? "" : "\n"));
+    context_.write(unshown(*rest, as_it_is ? "" : "\n"));
     lines_.clear();
   }
 
  private:
   /// Returns the line. With `--rank`, returns a line of that rank without its prefix, and nothing
   /// for lines of other ranks.
-  std::optional<std::string_view> of_rank(std::string_view whole) {
+  std::optional<std::string_view> wanted_text(std::string_view whole) {
     const auto& wanted = context_.options().logs.rank;
     if (!wanted) return whole;
     const auto found = orchestrators::rank_of_line(whole);
     const bool is_wanted = found && found->first == *wanted;
     has_rank_ |= is_wanted;
-    is_other_left_out_ |= !is_wanted;
+    has_others_ |= !is_wanted;
     return is_wanted ? std::optional(found->second) : std::nullopt;
   }
 
@@ -88,14 +92,14 @@ class LogPrinter {
   }
 
   /// Returns the line, or the part of it that has not been printed.
-  std::string end_of(std::string_view whole, std::string_view end) {
+  std::string unshown(std::string_view whole, std::string_view end) {
     const auto shown = std::exchange(shown_, 0);
     if (shown == 0) return line(whole, end);
     return context_.out().live ? "\r\x1b[K" + line(whole, end)
                                : std::string(whole.substr(shown)).append(end);
   }
 
-  std::string line(std::string_view text, std::string_view end = "\n") const {
+  std::string line(std::string_view text, std::string_view end) const {
     if (!context_.options().json)
       return prefix_ + (context_.out().live
                             ? for_terminal(model::shown_line(text), context_.out().colours)
@@ -111,7 +115,8 @@ class LogPrinter {
   unsigned attempt_;
   std::string prefix_;
   bool shows_partial_;
-  bool has_rank_ = false, is_other_left_out_ = false;  ///< With `--rank`.
+  /// With `--rank`: lines of that rank, and other lines, were seen.
+  bool has_rank_ = false, has_others_ = false;
   core::Lines lines_;
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
@@ -170,21 +175,22 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
     check_rank(store, attempt, *rank, printer.lacks_rank());
 }
 
-/// Prints one attempt after the other until the step has ended.
-void follow(const Context& context, driver::Drivers& drivers, store::RunStore& store,
-            const std::string& run, const std::string& name, unsigned number) {
+/// Prints one attempt after the other, from this number on, until the step has ended.
+void follow_step(const Context& context, driver::Drivers& drivers, store::RunStore& store,
+                 const store::StepRecord& step, unsigned number) {
   for (;;) {
-    const bool over = !is_run_in_progress(drivers, store, run) ||
-                      has_ended(driver::recorded_step(store, *store.runs().find(run), name));
-    auto attempts = store.attempts().list(run, name);
+    const bool over =
+        !is_run_in_progress(drivers, store, step.run) ||
+        has_ended(driver::recorded_step(store, *store.runs().find(step.run), step.name));
+    auto attempts = store.attempts().list(step.run, step.name);
     std::erase_if(attempts,
                   [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
-      print_attempt(context, drivers, store, attempt, true);
+      print_attempt(context, drivers, store, attempt, /*follow=*/true);
       number = attempt.number + 1;
     }
     if (over) return;
-    if (attempts.empty()) ::poll(nullptr, 0, 200);  // Another process starts the step.
+    if (attempts.empty()) ::poll(nullptr, 0, log_poll_ms);  // Another process starts the step.
   }
 }
 
@@ -224,7 +230,7 @@ void print_all(const Context& context, driver::Drivers& drivers, store::RunStore
       if (has_ended(step)) ended.insert(step.name);
     }
     if (is_last) return;
-    ::poll(nullptr, 0, 200);
+    ::poll(nullptr, 0, log_poll_ms);
   }
 }
 
@@ -262,13 +268,11 @@ core::ExitCode logs_command(Context& context) {
                              "shows it");
     context.note("note: '" + step.name + "' was reused; this is its output of run " + origin);
   }
+  const auto attempts = store.attempts().list(origin, step.name);
   if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {
-    const auto attempts = store.attempts().list(origin, step.name);
-    follow(context, drivers, store, origin, step.name,
-           attempts.empty() ? 1 : attempts.back().number);
+    follow_step(context, drivers, store, step, attempts.empty() ? 1 : attempts.back().number);
     return core::ExitCode::ok;
   }
-  const auto attempts = store.attempts().list(origin, step.name);
   if (attempts.empty()) {
     if (step.status == StepStatus::cached)
       throw core::InputError("the log of '" + step.name + "' is gone: run " + origin +

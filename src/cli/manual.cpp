@@ -17,8 +17,8 @@ constexpr std::string_view page_beginning =
     ".SH DESCRIPTION\n"
     ".B pipe\n"
     "reads a pipeline and its steps from a file, builds the image of each step, and runs the steps "
-    "in containers, as processes of this machine, or as Jobs of a Kubernetes cluster. Steps that "
-    "have not changed since they last succeeded are reused.\n"
+    "in containers, as processes of this machine, as Jobs of a Kubernetes cluster, or as jobs of "
+    "Slurm. Steps that have not changed since they last succeeded are reused.\n"
     ".PP\n"
     "Begin with\n"
     ".PP\n"
@@ -76,7 +76,7 @@ std::string roff_text(std::string_view text) {
 std::string manual_page(const std::function<std::string(const CommandEntry&)>& help) {
   std::string page(page_beginning);
   for (const CommandEntry& command : command_table()) {
-    if (!command.summary || command.use == CommandEntry::For::programs) continue;
+    if (!command.summary || command.programs == CommandEntry::Programs::cpp) continue;
     page += ".SS pipe " + std::string(command.name) + "\n.EX\n";
     page += roff_text(help(command));
     if (!page.ends_with('\n')) page += '\n';

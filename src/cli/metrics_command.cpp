@@ -10,7 +10,6 @@
 #include "cli/run_records.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "driver/recorded_steps.hpp"
 #include "driver/session.hpp"
@@ -64,8 +63,8 @@ Range range_of(const std::vector<store::MetricPoint>& points) {
   return range;
 }
 
-/// Returns a row for each metric, of steps without a matrix. @param draws whether to draw the
-/// series
+/// Returns a row for each metric, of steps without a matrix.
+/// @param draws whether to draw the series
 Table series_table(store::RunStore& store, const std::vector<store::MetricRecord>& metrics,
                    bool draws) {
   constexpr std::size_t drawn = 24;
@@ -76,7 +75,7 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
                                           : std::vector<store::MetricPoint>{metric.last};
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
-    table.add({metric.step, for_terminal(metric.name, false),
+    table.add({metric.step, for_terminal(metric.name),
                report::shown_value(store::number_json(metric.last.value)),
                metric.last.step ? std::to_string(*metric.last.step) : "",
                std::to_string(points.size()),
@@ -131,19 +130,18 @@ std::string instances_text(const std::string& base, const std::vector<store::Ste
     if (is_equal) equal += (equal.empty() ? "" : ", ") + name + " = " + values[0];
   }
   std::string text = paint(Colour::bold, base + "[*]") + ", " + counted(rows.size(), "instance");
-  if (!equal.empty()) text += "; in all: " + for_terminal(equal, false);
+  if (!equal.empty()) text += "; in all: " + for_terminal(equal);
   Table table;
   std::vector<Table::Cell> heading;
   if (!has_parameter) heading.emplace_back("STEP");
-  for (const auto i : shown) heading.emplace_back(for_terminal(columns[i].first, false));
+  for (const auto i : shown) heading.emplace_back(for_terminal(columns[i].first));
   table.add(std::move(heading));
   for (const auto& step : steps) {
     const auto row = rows.find(step.name);
     if (row == rows.end()) continue;
     std::vector<Table::Cell> cells;
     if (!has_parameter) cells.emplace_back(step.name);
-    for (const auto i : shown)
-      cells.emplace_back(for_terminal(columns[i].second[row->second], false));
+    for (const auto i : shown) cells.emplace_back(for_terminal(columns[i].second[row->second]));
     table.add(std::move(cells));
   }
   return text + "\n" + (shown.empty() ? "" : table.render(paint));
@@ -155,7 +153,7 @@ Table results_table(const std::vector<report::Headline>& headlines) {
   table.add({"RESULT", "VALUE", ""});
   for (const auto& each : headlines) {
     const bool is_one = each.instances == 1;
-    table.add({(is_one ? each.instance : each.step + "[*]") + "." + for_terminal(each.name, false),
+    table.add({(is_one ? each.instance : each.step + "[*]") + "." + for_terminal(each.name),
                report::shown_value(each.value),
                is_one ? ""
                       : "best of " + std::to_string(each.instances) + ", by " + each.instance +
@@ -183,9 +181,7 @@ std::string tables(store::RunStore& store, const std::vector<store::StepRecord>&
 
 std::string csv_text(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+  return "\"" + core::replaced(std::string(text), "\"", "\"\"") + "\"";
 }
 
 std::string csv_number(double value) {
@@ -196,6 +192,7 @@ std::string csv_number(double value) {
 void print_csv(Context& context, store::RunStore& store,
                const std::vector<store::MetricRecord>& metrics) {
   std::string text = "step,metric,training_step,time,value,attempt\n";
+  const auto print = [&] { context.out().live ? context.print(text) : context.write(text); };
   constexpr std::size_t chunk = 1 << 20;
   for (const auto& metric : metrics)
     for (const auto& point : store.metrics().points(metric)) {
@@ -204,10 +201,10 @@ void print_csv(Context& context, store::RunStore& store,
               core::format_time(point.time) + "," + csv_number(point.value) + "," +
               std::to_string(point.attempt) + "\n";
       if (text.size() <= chunk) continue;
-      context.print(text);
+      print();
       text.clear();
     }
-  context.print(text);
+  print();
 }
 
 json points_json(const std::vector<store::MetricPoint>& points) {

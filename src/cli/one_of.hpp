@@ -14,13 +14,13 @@ namespace pipeline::cli {
 
 /// Accepts one of the words. Completion finds them in the validator's name.
 inline CLI::Validator one_of(const std::vector<std::string>& words) {
-  std::string name;
-  for (const auto& word : words) name += (name.empty() ? "" : " ") + word;
-  return CLI::IsMember(words).name(name).operation([words](const std::string& given) {
-    const bool is_known = std::ranges::find(words, given) != words.end();
-    return is_known ? std::string()
-                    : "must be one of " + core::joined(words, ", ") + ", not '" + given + "'";
-  });
+  return CLI::IsMember(words)
+      .name(core::joined(words, " "))
+      .operation([words](const std::string& given) {
+        const bool is_known = std::ranges::find(words, given) != words.end();
+        return is_known ? std::string()
+                        : "must be one of " + core::joined(words, ", ") + ", not '" + given + "'";
+      });
 }
 
 }  // namespace pipeline::cli

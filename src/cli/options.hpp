@@ -39,7 +39,7 @@ struct ArtifactsOptions {
 
 struct CompareOptions {
   std::vector<std::string> runs;
-  bool all = false;  ///< Also rows that are equal.
+  bool all = false;  ///< Show also the rows that are equal in all runs.
 };
 
 struct TagOptions {
@@ -55,7 +55,7 @@ struct DocumentOptions {
 /// Options of `completion` and `__complete`.
 struct CompletionOptions {
   std::string shell;
-  std::string words;  ///< The kind of candidates to print: runs, steps, artifacts or profiles.
+  std::string kind;  ///< The kind of candidates to print: runs, steps, artifacts or profiles.
 };
 
 struct AnswerOptions {
@@ -74,6 +74,11 @@ struct InitOptions {
   std::filesystem::path folder = ".";
 };
 
+/// `document` is `rbac`; `subject` is that of the binding, `KIND:NAME`, or empty for a placeholder.
+struct KubernetesOptions {
+  std::string document, subject;
+};
+
 struct LogsOptions {
   bool follow = false;
   std::optional<unsigned> rank = {};  ///< Only the lines of this process of a step with nodes.
@@ -84,7 +89,7 @@ struct MetricsOptions {
 };
 
 struct ShowOptions {
-  bool wide = false;  ///< Also phases, usage and nodes.
+  bool wide = false;  ///< Show also phases, usage and nodes.
   bool html = false;  ///< `--output html`.
 };
 
@@ -93,7 +98,7 @@ struct NoteOptions {
 };
 
 struct ShellOptions {
-  std::optional<unsigned> rank = {};  ///< Of a step with nodes.
+  std::optional<unsigned> rank = {};  ///< The process of a step with nodes.
   std::vector<std::string> command;   ///< The command to execute; empty: a shell.
 };
 
@@ -103,7 +108,7 @@ struct ServeOptions {
   std::string remote_profile;  ///< A profile; empty: a state folder is served.
 };
 
-/// Options of all commands. `step` of logs and artifacts is STEP or STEP.OUTPUT.
+/// Options of all commands. `step` of artifacts and export may also be STEP.OUTPUT.
 struct Options : driver::WorkspaceOptions {
   bool json = false;  ///< `--output json`.
   bool verbose = false;
@@ -114,7 +119,7 @@ struct Options : driver::WorkspaceOptions {
   std::string run = "latest";
   unsigned attempt = 0;           ///< 0: the last one.
   std::filesystem::path copy_to;  ///< File or folder for what the command writes.
-  std::string action, subject;    ///< Arguments of kubernetes, why and used.
+  std::string artifact;  ///< The argument of why and used, which driver::artifact_named() reads.
 
   // For single commands.
   AdviseOptions advise;
@@ -128,6 +133,7 @@ struct Options : driver::WorkspaceOptions {
   GraphOptions graph;
   InitOptions init;
   InstancesOptions instances;
+  KubernetesOptions kubernetes;
   LogsOptions logs;
   MetricsOptions metrics;
   NoteOptions note;

@@ -15,7 +15,7 @@ std::string page_style(const char* own);
 /// Returns the shared script and then the page's own, which starts the page.
 /// @param own templates, such as `report/report.js`
 std::string page_script(std::initializer_list<const char*> own);
-/// Returns a run as one HTML file. @param data as report::report_data() returns it
+/// Returns a run as one HTML file, from the data that report::report_data() returns.
 std::string report_page(const nlohmann::json& data);
 
 }  // namespace pipeline::cli

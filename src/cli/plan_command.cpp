@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "driver/origin.hpp"
 #include "driver/plan.hpp"
 #include "model/instance.hpp"
@@ -40,8 +41,7 @@ std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint
   Table code_files;
   code_files.add({"", "FILE", "BECAUSE"});
   for (const auto& file : code.files)
-    code_files.add(
-        {"  ", for_terminal(file.relative_path, false), for_terminal(file.reason, false)});
+    code_files.add({"  ", for_terminal(file.relative_path), for_terminal(file.reason)});
   text += code_files.empty() ? "    none\n" : code_files.render(paint);
   text += "  key:\n";
   Table parts;
@@ -61,7 +61,7 @@ struct PlanRow {
 std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   std::vector<PlanRow> rows;
   std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t>
-      places;
+      positions;
   for (const auto& plan : plans) {
     PlanRow row{&plan, *plan.changes};
     if (plan.action == StepPlan::Action::reuse)
@@ -69,10 +69,10 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = model::base_name(plan.step);
     if (base != plan.step) {
-      const auto [place, is_new] =
-          places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
+      const auto [known, is_new] =
+          positions.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
       if (!is_new) {
-        ++rows[place->second].steps;
+        ++rows[known->second].steps;
         continue;
       }
     }
@@ -81,68 +81,83 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   return rows;
 }
 
-std::string render(const Context& context, driver::Session& session,
-                   const std::vector<StepPlan>& plans) {
-  const auto& paint = context.paint();
-  Table table;
-  table.add({"STEP", "ACTION", "WHY"});
-  // Environments to build, each with the reason of the build and the steps.
-  std::map<std::string, std::pair<std::string, std::vector<std::string>>> builds;
-  std::map<StepPlan::Action, std::size_t> counts;
-  std::map<std::string, std::size_t> instances;
-  for (const auto& step : session.pipeline().steps)
+Table actions_table(const PipelineSpec& pipeline, const std::vector<StepPlan>& plans) {
+  std::map<std::string, std::size_t> instances;  // Counted by step with a matrix or rounds.
+  for (const auto& step : pipeline.steps)
     if (step.instance && !step.repeat) ++instances[*step.instance->of];
   for (const auto& plan : plans)
     if ((plan.spec->matrix || plan.spec->repeat) && plan.spec->name != plan.step)
       ++instances[std::string(model::base_name(plan.step))];
-  for (const auto& row : rows_of(plans)) {
-    const auto& plan = *row.plan;
-    const std::string base(model::base_name(plan.step));
-    const auto all = instances.find(base);
-    std::string name = plan.step;
-    if (row.steps > 1)
-      name = base + (row.steps == all->second ? "[*]" : "[...]") + " (" +
-             std::to_string(row.steps) + " of " + std::to_string(all->second) + ")";
-    for (std::size_t i = 0; i < std::max<std::size_t>(1, row.reasons.size()); ++i)
-      table.add(
-          {i ? "" : name,
-           {i ? "" : word_of(plan.action), colour_of_action(plan.action)},
-           i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
+  Table table;
+  table.add({"STEP", "ACTION", "WHY"});
+  for (const auto& [plan, reasons, steps] : rows_of(plans)) {
+    std::string name = plan->step;
+    if (steps > 1) {
+      const std::string base(model::base_name(name));
+      const auto all = std::max(steps, instances[base]);
+      name = base + (steps == all ? "[*]" : "[...]") + " (" + std::to_string(steps) + " of " +
+             std::to_string(all) + ")";
+    }
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, reasons.size()); ++i)
+      table.add({i ? "" : name,
+                 {i ? "" : word_of(plan->action), colour_of_action(plan->action)},
+                 i < reasons.size() ? shorten_digests(for_terminal(reasons[i])) : ""});
   }
+  return table;
+}
+
+/// The environments to build, each with the reason of the build and the steps.
+using Builds = std::map<std::string, std::pair<std::string, std::vector<std::string>>>;
+
+Builds builds_of(const std::vector<StepPlan>& plans) {
+  Builds builds;
   for (const auto& plan : plans) {
-    ++counts[plan.action];
-    if (!plan.build.empty() && plan.action != StepPlan::Action::reuse &&
-        plan.action != StepPlan::Action::skip) {
-      auto& [reason, steps] = builds[*plan.environment];
-      reason = *plan.build;
-      steps.push_back(plan.step);
-    }
+    if (plan.build.empty() || plan.action == StepPlan::Action::reuse ||
+        plan.action == StepPlan::Action::skip)
+      continue;
+    auto& [reason, steps] = builds[*plan.environment];
+    reason = *plan.build;
+    steps.push_back(plan.step);
   }
-  std::string text = table.render(paint);
-  if (!builds.empty()) {
-    Table environments;
-    environments.add({"ENVIRONMENT", "TO DO", "FOR"});
-    for (const auto& [environment, build] : builds) {
-      std::string steps;
-      for (const auto& step : build.second) steps += (steps.empty() ? "" : ", ") + step;
-      environments.add({shorten_digests(for_terminal(environment, false)),
-                        shorten_digests(for_terminal(build.first, false)), clip(steps, 60)});
-    }
-    text += "\n" + environments.render(paint);
-  }
-  if (context.options().verbose)
-    for (const auto& plan : plans)
-      text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
-  const auto count_of = [&](StepPlan::Action action) { return counts[action]; };
-  text += "\n" + session.pipeline().name + ": " + std::to_string(count_of(StepPlan::Action::run)) +
-          " to run, " + std::to_string(count_of(StepPlan::Action::reuse)) + " to reuse";
+  return builds;
+}
+
+Table builds_table(const Builds& builds) {
+  Table table;
+  table.add({"ENVIRONMENT", "TO DO", "FOR"});
+  for (const auto& [environment, build] : builds)
+    table.add({shorten_digests(for_terminal(environment)),
+               shorten_digests(for_terminal(build.first)),
+               clip(core::joined(build.second, ", "), 60)});
+  return table;
+}
+
+std::string totals_text(const std::string& pipeline, const std::vector<StepPlan>& plans,
+                        std::size_t builds) {
+  const auto count_of = [&](StepPlan::Action action) {
+    return static_cast<std::size_t>(std::ranges::count(plans, action, &StepPlan::action));
+  };
+  auto text = pipeline + ": " + std::to_string(count_of(StepPlan::Action::run)) + " to run, " +
+              std::to_string(count_of(StepPlan::Action::reuse)) + " to reuse";
   if (const auto skipped = count_of(StepPlan::Action::skip))
     text += ", " + std::to_string(skipped) + " to skip";
   if (const auto open = count_of(StepPlan::Action::depends))
     text += ", " + std::to_string(open) + " depending on what is not known yet";
   if (const auto unexpanded = count_of(StepPlan::Action::unknown))
     text += ", " + counted(unexpanded, "step") + " whose instances are not known yet";
-  return text + ", " + counted(builds.size(), "environment") + " to make\n";
+  return text + ", " + counted(builds, "environment") + " to make\n";
+}
+
+std::string render(const Context& context, driver::Session& session,
+                   const std::vector<StepPlan>& plans) {
+  const auto& paint = context.paint();
+  auto text = actions_table(session.pipeline(), plans).render(paint);
+  const auto builds = builds_of(plans);
+  if (!builds.empty()) text += "\n" + builds_table(builds).render(paint);
+  if (context.options().verbose)
+    for (const auto& plan : plans)
+      text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
+  return text + "\n" + totals_text(session.pipeline().name, plans, builds.size());
 }
 
 nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& plans) {

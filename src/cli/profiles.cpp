@@ -27,7 +27,8 @@ std::filesystem::path folder_of(const Options& options) {
 constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
                             "cancel", "clean", "verify", "kubernetes", "__drive"};
 
-/// Returns the servers of the user's own profiles and environment, to which credentials may go.
+/// Returns the servers to which credentials may go: those in the environment and in the user's own
+/// profiles, the last of profile_files().
 std::vector<std::string> named_servers() {
   std::vector<std::string> servers;
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
@@ -87,8 +88,8 @@ core::ExitCode profiles_command(Context& context) {
     const auto name_space = profile.field("namespace");
     const auto cluster = profile.field("context") + (name_space.empty() ? "" : "/" + name_space);
     const auto registry = profile.settings.docker.target_repository.value_or("");
-    table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
-               for_terminal(shown_path(profile.state), false), shown_path(profile.file)});
+    table.add({name, profile.orchestrator, for_terminal(cluster), registry,
+               for_terminal(shown_path(profile.state)), shown_path(profile.file)});
     nlohmann::json entry{{"profile", name}, {"file", profile.file.string()}};
     const auto add = [&entry](const char* member, const std::string& value) {
       if (!value.empty()) entry[member] = value;

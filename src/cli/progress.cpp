@@ -14,11 +14,13 @@
 namespace pipeline::cli {
 namespace {
 
-std::string tag(const Paint& paint, std::string_view name, Colour colour = Colour::cyan) {
-  return paint(colour, "[" + for_terminal(name, false) + "]") + " ";
+/// Returns `[NAME] `, with which a line about a step or an image begins.
+std::string prefix_of(const Paint& paint, std::string_view name, Colour colour = Colour::cyan) {
+  return paint(colour, "[" + for_terminal(name) + "]") + " ";
 }
 
-std::string joined(const std::vector<std::string>& names) {
+/// Returns the first names, and the number of the others.
+std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 4;
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), shown); ++i)
@@ -28,14 +30,14 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 std::string failure_lines(const Failure& failure, const Paint& paint) {
-  std::string text = for_terminal(failure.message, false) + "\n";
+  std::string text = for_terminal(failure.message) + "\n";
   for (const auto& hint : failure.hints)
-    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint) + "\n";
   return text;
 }
 
-/// Builds the lines of one event.
-struct Lines {
+/// Returns the lines of one event.
+struct LinesOfEvent {
   const Paint& paint;
   const LineDetail& detail;
 
@@ -44,25 +46,23 @@ struct Lines {
            ", orchestrator " + e.orchestrator + "\n";
   }
   std::string operator()(const event::BuildStarted& e) const {
-    std::string text = tag(paint, shorten_digests(e.image), Colour::blue) + "preparing";
-    if (!e.steps.empty()) text += " for " + joined(e.steps);
-    if (!e.reason.empty()) text += ": " + for_terminal(e.reason, false);
+    std::string text = prefix_of(paint, shorten_digests(e.image), Colour::blue) + "preparing";
+    if (!e.steps.empty()) text += " for " + some_of(e.steps);
+    if (!e.reason.empty()) text += ": " + for_terminal(e.reason);
     return text + "\n";
   }
   std::string operator()(const event::BuildProgress& e) const {
-    return detail.builds ? tag(paint, shorten_digests(e.image), Colour::blue) +
+    return detail.builds ? prefix_of(paint, shorten_digests(e.image), Colour::blue) +
                                for_terminal(e.text, paint.on) + "\n"
                          : "";
   }
   std::string operator()(const event::BuildFinished& e) const {
-    const std::string name = tag(paint, shorten_digests(e.image), Colour::blue);
-    if (e.failure && e.failure->kind == FailureKind::cancelled)
-      return name + paint(Colour::yellow, "stopped") + " after " + core::format_duration(e.took) +
-             "\n";
-    if (e.failure)
-      return name + paint(Colour::red, "failed") + " after " + core::format_duration(e.took) +
-             ": " + failure_lines(*e.failure, paint);
-    return name + paint(Colour::green, "ready") + " after " + core::format_duration(e.took) + "\n";
+    const std::string name = prefix_of(paint, shorten_digests(e.image), Colour::blue);
+    const std::string after = " after " + core::format_duration(e.took);
+    if (!e.failure) return name + paint(Colour::green, "ready") + after + "\n";
+    if (e.failure->kind == FailureKind::cancelled)
+      return name + paint(Colour::yellow, "stopped") + after + "\n";
+    return name + paint(Colour::red, "failed") + after + ": " + failure_lines(*e.failure, paint);
   }
   std::string operator()(const event::StepStarted& e) const {
     std::string text = e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started";
@@ -71,12 +71,12 @@ struct Lines {
     if (!e.gpus.empty())
       text += std::string(" on ") + (are_slices ? "MIG device" : "GPU") +
               (e.gpus.size() > 1 ? "s " : " ") + core::joined(e.gpus, ", ", device_text);
-    return tag(paint, e.step) + text + "\n";
+    return prefix_of(paint, e.step) + text + "\n";
   }
   std::string operator()(const event::StepLog& e) const {
     if (!detail.metrics && model::LastValues().take(e.line)) return "";
     const auto name = e.rank ? e.step + "/" + std::to_string(*e.rank) : e.step;
-    return tag(paint, name, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
+    return prefix_of(paint, name, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
   // A live display shows progress itself; others print the line once it is finished.
@@ -84,32 +84,29 @@ struct Lines {
   std::string operator()(const event::StepRetried& e) const {
     std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
     if (e.memory) when += " with " + core::format_bytes(*e.memory);
-    return tag(paint, e.step) +
+    return prefix_of(paint, e.step) +
            paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") +
            ", next one " + when + ": " + failure_lines(e.failure, paint);
   }
   std::string operator()(const event::StepWaits& e) const {
-    return detail.builds ? tag(paint, e.step) + "waits for " + for_terminal(e.reason, false) + "\n"
+    return detail.builds ? prefix_of(paint, e.step) + "waits for " + for_terminal(e.reason) + "\n"
                          : "";
   }
   std::string operator()(const event::StepFinished& e) const {
-    const std::string name = tag(paint, e.step);
-    const std::string after = e.attempts > 1 ? " after " + core::format_duration(e.took) + " and " +
-                                                   counted(e.attempts, "attempt")
-                                             : " after " + core::format_duration(e.took);
+    const std::string name = prefix_of(paint, e.step);
+    const std::string after = " after " + core::format_duration(e.took) +
+                              (e.attempts > 1 ? " and " + counted(e.attempts, "attempt") : "");
     switch (e.status) {
       case StepStatus::succeeded:
         return name + paint(Colour::green, "succeeded") + after +
-               (detail.values.empty() ? "" : ": " + for_terminal(detail.values, false)) + "\n";
+               (detail.values.empty() ? "" : ": " + for_terminal(detail.values)) + "\n";
       case StepStatus::cached:
-        return name + "reused from " + for_terminal(driver::origin_of(e.reused_from), false) + "\n";
+        return name + "reused from " + for_terminal(driver::origin_of(e.reused_from)) + "\n";
       case StepStatus::skipped:
-        return name + paint(Colour::yellow, "skipped") + ": " + for_terminal(e.reason, false) +
-               "\n";
+        return name + paint(Colour::yellow, "skipped") + ": " + for_terminal(e.reason) + "\n";
       case StepStatus::cancelled:
         return name + paint(Colour::yellow, "cancelled") +
-               (e.attempts == 0 && !e.reason.empty() ? ": " + for_terminal(e.reason, false)
-                                                     : after) +
+               (e.attempts == 0 && !e.reason.empty() ? ": " + for_terminal(e.reason) : after) +
                "\n";
       default:
         return name + paint(Colour::red, "failed") + after +
@@ -117,13 +114,12 @@ struct Lines {
     }
   }
   std::string operator()(const event::Notice& e) const {
-    return (e.step.empty() ? paint(Colour::yellow, "note: ")
-                           : tag(paint, e.step) + paint(Colour::yellow, "note: ")) +
-           for_terminal(e.text, false) + "\n";
+    return (e.step.empty() ? "" : prefix_of(paint, e.step)) + paint(Colour::yellow, "note: ") +
+           for_terminal(e.text) + "\n";
   }
   std::string operator()(const event::StepExpanded& e) const {
-    if (e.round) return tag(paint, e.step) + "round " + std::to_string(*e.round) + "\n";
-    return tag(paint, e.step) + "is " + counted(e.instances, "step") + " now\n";
+    if (e.round) return prefix_of(paint, e.step) + "round " + std::to_string(*e.round) + "\n";
+    return prefix_of(paint, e.step) + "is " + counted(e.instances, "step") + " now\n";
   }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary shows it.
 };
@@ -160,13 +156,13 @@ class PlainProgress final : public Progress {
         io_.now() - shown_at_.try_emplace(step.name, step.since).first->second < pause)
       return;
     shown_at_[step.name] = io_.now();
-    io_.write(tag(io_.paint, step.name) + for_terminal(values, false) + "\n");
+    io_.write(prefix_of(io_.paint, step.name) + for_terminal(values) + "\n");
   }
   /// Shows a line at each tenth of the instances.
   void show_group(const driver::GroupView& group) override {
     const auto tenth = group.done() * 10 / group.total;
     if (std::exchange(tenths_[group.name], tenth) != tenth)
-      io_.write(tag(io_.paint, group.name) + group.text() + "\n");
+      io_.write(prefix_of(io_.paint, group.name) + group.text() + "\n");
   }
   std::map<std::string, std::size_t> tenths_;
   /// When the values of each step were shown last.
@@ -175,7 +171,7 @@ class PlainProgress final : public Progress {
 
 class QuietProgress final : public Progress {
  public:
-  explicit QuietProgress(ProgressIo io) : Progress(std::move(io), true) {}
+  explicit QuietProgress(ProgressIo io) : Progress(std::move(io), ShownEvents::all) {}
   void say(std::string_view text) override { io_.write(std::string(text) + "\n"); }
 
  private:
@@ -184,7 +180,7 @@ class QuietProgress final : public Progress {
 
 class JsonProgress final : public Progress {
  public:
-  explicit JsonProgress(ProgressIo io) : Progress(std::move(io), true) {}
+  explicit JsonProgress(ProgressIo io) : Progress(std::move(io), ShownEvents::all) {}
   void say(std::string_view) override {}
 
  private:
@@ -194,7 +190,7 @@ class JsonProgress final : public Progress {
 }  // namespace
 
 std::string event_lines(const Event& event, const Paint& paint, const LineDetail& detail) {
-  return std::visit(Lines{paint, detail}, event);
+  return std::visit(LinesOfEvent{paint, detail}, event);
 }
 
 std::string Progress::values_of(const Event& event) {
@@ -205,11 +201,12 @@ std::string Progress::values_of(const Event& event) {
 void Progress::emit(const Event& event, driver::SteadyTime at) {
   if (record_) record_(event);
   model_.apply(event, at);
-  if (shows_all_)
+  if (shown_events_ == ShownEvents::all)
     show(event);
   else if (is_shown(event))
     show_once(event);
-  if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
+  if (const auto* finished = std::get_if<event::StepFinished>(&event);
+      finished && shown_events_ != ShownEvents::all)
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
 }
 

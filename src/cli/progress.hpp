@@ -27,6 +27,9 @@ using driver::many_steps;
 
 class Progress : public EventSink {
  public:
+  /// Most displays leave out events of which a large run has too many.
+  enum class ShownEvents { most, all };
+
   void emit(const Event& event) final { emit(event, io_.now()); }
   /// Shows an event that happened at an earlier time.
   void emit(const Event& event, driver::SteadyTime at);
@@ -41,8 +44,8 @@ class Progress : public EventSink {
   const driver::RunModel& model() const { return model_; }
 
  protected:
-  explicit Progress(ProgressIo io, bool shows_all = false)
-      : io_(std::move(io)), shows_all_(shows_all) {}
+  explicit Progress(ProgressIo io, ShownEvents shown = ShownEvents::most)
+      : io_(std::move(io)), shown_events_(shown) {}
   virtual void show(const Event& event) = 0;
   /// Returns the last values of a step that the event finishes.
   std::string values_of(const Event& event);
@@ -57,7 +60,7 @@ class Progress : public EventSink {
   bool is_shown(const Event& event);
   void show_once(const Event& event);
   std::function<void(const Event&)> record_;
-  bool shows_all_;
+  ShownEvents shown_events_;
 };
 
 std::unique_ptr<Progress> plain_progress(ProgressIo io);

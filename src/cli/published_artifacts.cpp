@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "cli/run_records.hpp"
-#include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "driver/output_links.hpp"

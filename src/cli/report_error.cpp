@@ -37,7 +37,7 @@ ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
   for (const auto& line : facts.details)
     text += "  " + paint(Colour::dim, "| ") + for_terminal(line, paint.on) + "\n";
   for (const auto& line : facts.advice)
-    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(line, false) + "\n";
+    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(line) + "\n";
   return {facts.code, std::move(text)};
 }
 

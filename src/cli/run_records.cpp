@@ -1,10 +1,6 @@
 #include "cli/run_records.hpp"
 
-#include <cmath>
-
 #include "core/bounded_json.hpp"
-#include "core/identifier.hpp"
-#include "core/quantity.hpp"
 #include "driver/invocation.hpp"
 
 namespace pipeline::cli {

@@ -3,10 +3,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/progress.hpp"
 #include "cli/run_records.hpp"
 #include "cli/summary.hpp"
-#include "core/identifier.hpp"
 #include "report/run_table.hpp"
 
 namespace pipeline::cli {
@@ -60,7 +58,7 @@ Table runs_table(driver::Drivers& drivers, std::vector<report::ListedRun>& list,
                                  std::to_string(run.cached),
                                  std::to_string(run.failed)};
     for (std::size_t i = 0; i < values.size(); ++i)
-      row.emplace_back(for_terminal(report::shown_value_of(columns[i], values[i]), false));
+      row.emplace_back(for_terminal(report::shown_value_of(columns[i], values[i])));
     row.emplace_back(report::tags_of(run));
     table.add(std::move(row));
   }

@@ -1,7 +1,6 @@
 #include "cli/served_runs.hpp"
 
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::cli {

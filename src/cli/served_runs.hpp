@@ -1,8 +1,7 @@
 /// @file
-/// The runs that `pipe serve` shows: of a state folder, or of a remote store.
+/// The runs of a remote store, as `pipe serve --bucket` shows them.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <thread>
 

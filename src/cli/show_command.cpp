@@ -13,7 +13,6 @@
 #include "cli/run_records.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "driver/failed_outputs.hpp"
 #include "driver/origin.hpp"
@@ -43,7 +42,7 @@ class InstanceGroups {
       return entry.second.instances <= driver::many_instances;
     });
     for (const auto& step : steps)
-      if (auto* group = of(step)) ++group->by_status[step.status];
+      if (auto* group = find(step)) ++group->by_status[step.status];
   }
 
   struct Group {
@@ -52,7 +51,7 @@ class InstanceGroups {
     bool is_shown = false;
   };
   /// Returns null for a step that has a line of its own.
-  Group* of(const store::StepRecord& step) {
+  Group* find(const store::StepRecord& step) {
     const auto found = groups_.find(model::base_name(step.name));
     return found == groups_.end() ? nullptr : &found->second;
   }
@@ -62,12 +61,8 @@ class InstanceGroups {
   std::map<std::string_view, Group> groups_;
 };
 
-Table::Cell status_cell(StepStatus status) {
-  return {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
-          colour_of(status)};
-}
-
-/// Returns the lines above the table of steps. @param status as status_of() returns it
+/// Returns the lines above the table of steps.
+/// @param status as status_of() returns it
 std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::string& status,
                     const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
@@ -77,7 +72,7 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
   if (status == "running") text += " for " + duration_of(run);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
+    if (!value.empty()) text += std::string("  ") + name + for_terminal(value) + "\n";
   };
   line("file:         ", run.file);
   line("orchestrator: ", run.orchestrator);
@@ -93,12 +88,12 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
   return text + "\n";
 }
 
-/// Lets the attempt's memory be that of one of its nodes, because its limit is.
+/// Replaces the attempt's memory by that of one node, because the limit is that of each node.
 void count_memory_of_node(store::RunStore& store, store::AttemptRecord& attempt) {
   attempt.usage.peak_memory = report::memory_of_node(attempt, store.attempts().tasks(attempt));
 }
 
-/// Returns the duration of a step or an attempt; empty if it was cut off.
+/// Returns the duration of a step or an attempt; empty if it ended with its killed driver.
 template <class Record>
 std::string time_of(const Record& record, bool is_running) {
   return is_running || record.ended != WallTime{} ? duration_of(record) : "";
@@ -113,7 +108,7 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
   Table table;
   table.add({"STEP", "STATUS", "TIME", "CPU", "MEMORY", "ATTEMPTS", "IMAGE", ""});
   for (const auto& step : steps) {
-    if (auto* const group = groups.of(step)) {
+    if (auto* const group = groups.find(step)) {
       if (std::exchange(group->is_shown, true)) continue;
       for (const auto& [status, count] : group->by_status)
         table.add({std::string(model::base_name(step.name)) + "[*]", status_cell(status), "", "",
@@ -131,8 +126,9 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
   return table;
 }
 
-/// Lists the attempts of the steps that failed or were retried. @param is_running true if the run
-/// is in progress
+/// Lists the attempts of the steps that failed or were retried.
+/// @param is_running true if the run is in progress
+/// @param is_large   true if not all steps may be listed
 std::string attempts_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                           bool is_running, bool is_large, const Paint& paint) {
   Table table;
@@ -190,21 +186,19 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
                       InstanceGroups& groups, const Paint& paint) {
   std::vector<NamedAttempt> rows;
   for (const auto& step : steps) {
-    if (step.attempts == 0 || groups.of(step)) continue;
+    if (step.attempts == 0 || groups.find(step)) continue;
     auto attempts = store.attempts().list(step.run, step.name);
     if (attempts.empty()) continue;
     count_memory_of_node(store, attempts.back());
     rows.push_back({step.name, std::move(attempts.back())});
   }
   if (rows.empty()) return {};
-  Table ways;
-  for (const auto& [name, attempt] : rows) {
-    if (attempt.stored.empty()) continue;
-    if (ways.empty()) ways.add({"STEP", "OUTPUTS"});
-    ways.add({name, for_terminal(attempt.stored, false)});
-  }
-  return "\n" + wide_table("STEP", rows).render(paint) +
-         (ways.empty() ? "" : "\n" + ways.render(paint));
+  Table stored;
+  stored.add({"STEP", "OUTPUTS"});
+  for (const auto& [name, attempt] : rows)
+    if (!attempt.stored.empty()) stored.add({name, for_terminal(attempt.stored)});
+  return "\n" + attempts_table("STEP", rows, {.phases = true, .usage = true}).render(paint) +
+         (stored.empty() ? "" : "\n" + stored.render(paint));
 }
 
 /// Shows one step with all of its attempts: how they ended, their phases and usage. Each table fits
@@ -218,7 +212,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   if (!step.reused_from.empty()) text += " from " + driver::origin_of(step.reused_from);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
+    if (!value.empty()) text += std::string("  ") + name + for_terminal(value) + "\n";
   };
   std::vector<NamedAttempt> rows;
   std::set<std::string> images{step.image};
@@ -244,18 +238,25 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   text += render_failures(store::failures_of({step}), commands, paint);
   if (rows.empty() && step.status == StepStatus::failed) return text;
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
-  return text + attempts_text(store, {step}, is_running, false, paint) + "\n" +
-         phases_table("ATTEMPT", rows).render(paint) + "\n" +
-         usage_table("ATTEMPT", rows).render(paint) +
+  return text + attempts_text(store, {step}, is_running, /*is_large=*/false, paint) + "\n" +
+         attempts_table("ATTEMPT", rows, {.phases = true}).render(paint) + "\n" +
+         attempts_table("ATTEMPT", rows, {.usage = true}).render(paint) +
          ranks_text(store.attempts().tasks(rows.back().attempt),
                     commands.line("show", step.name + " --output json"), paint) +
          gpus_text(store, {step}, paint);
 }
 
-/// Shows a whole run. @param status as status_of() returns it
-std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
-                      const std::string& status, bool is_wide, const RunCommands& commands,
-                      const Paint& paint) {
+RunCommands run_commands(const Context& context, store::RunStore& store,
+                         const store::RunRecord& run) {
+  return {context.options().name, run.id, context.state_option(store.folder())};
+}
+
+/// Shows a whole run.
+/// @param status as status_of() returns it
+std::string show_text(const Context& context, driver::Drivers& drivers, store::RunStore& store,
+                      const store::RunRecord& run, const std::string& status) {
+  const auto& paint = context.paint();
+  const auto commands = run_commands(context, store, run);
   const bool is_running = status == "running";
   const auto steps = store.runs().steps(run.id);
   InstanceGroups groups(steps);
@@ -270,7 +271,7 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
               steps_table(steps, groups, is_running, usage_of).render(paint) +
               attempts_text(store, steps, is_running, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(store, steps, paint);
-  if (is_wide) text += wide_text(store, steps, groups, paint);
+  if (context.options().show.wide) text += wide_text(store, steps, groups, paint);
   text += render_failures(store::failures_of(steps), commands, paint);
   if (!driver::failed_outputs(store, run.id, steps).empty())
     text += "\noutputs of failed attempts are kept: " + commands.line("artifacts") + "\n";
@@ -297,7 +298,6 @@ core::ExitCode show_command(Context& context) {
   auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
-  const RunCommands commands{options.name, run.id, context.state_option(store.folder())};
   if (options.show.html) {
     if (!options.step.empty())
       throw core::InputError("--output html shows a whole run", "leave out " + options.step);
@@ -309,12 +309,12 @@ core::ExitCode show_command(Context& context) {
     if (options.json)
       context.print_json(step_json(context, store, outputs_of(context, store, run), step));
     else
-      context.print(step_text(store, step, status == "running", commands, context.paint()));
+      context.print(step_text(store, step, status == "running", run_commands(context, store, run),
+                              context.paint()));
     return core::ExitCode::ok;
   }
   if (!options.json) {
-    context.print(
-        show_text(drivers, store, run, status, options.show.wide, commands, context.paint()));
+    context.print(show_text(context, drivers, store, run, status));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);

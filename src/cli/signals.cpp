@@ -39,7 +39,7 @@ void on_interrupt(int number) {
   errno = error;
 }
 
-/// Makes on_interrupt() the handler of SIGINT. @return the earlier handler
+/// Makes on_interrupt() the handler of SIGINT, and returns the earlier handler.
 void (*handle_interrupt())(int) {
   struct sigaction action {
   }, before{};
@@ -59,7 +59,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   pending_interrupts = 0;
   core::permit_reading();
   if (const auto before = handle_interrupt(); before != on_interrupt) wake_loop = before;
-  wait();
+  await_signal();
 }
 
 StopOnSignals::~StopOnSignals() {
@@ -76,7 +76,7 @@ StopOnSignals::~StopOnSignals() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void StopOnSignals::wait() {
+void StopOnSignals::await_signal() {
   signals_.async_wait([this](boost::system::error_code error, int number) {
     if (error) return;
     pending_interrupts = 0;
@@ -90,7 +90,7 @@ void StopOnSignals::wait() {
     } else if (number == SIGINT) {
       give_up();
     }
-    wait();
+    await_signal();
   });
 }
 

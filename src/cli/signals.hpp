@@ -28,7 +28,7 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 
  private:
-  void wait();
+  void await_signal();
   asio::signal_set signals_;
   core::CancelSource& cancel_;
   std::function<void(std::string_view)> say_;

@@ -24,14 +24,11 @@ void add_group(const driver::GroupView& group, Table& table) {
   for (const auto worse : {StepStatus::skipped, StepStatus::cancelled, StepStatus::failed})
     if (group.count(worse)) status = worse;
   const bool ran = group.began != driver::SteadyTime{};
-  table.add({group.name + "[*]",
-             {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
-              colour_of(status)},
+  table.add({group.name + "[*]", status_cell(status),
              ran ? core::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(
                        group.ended - group.began))
                  : "",
-             "",
-             group.text()});
+             "", group.text()});
 }
 
 /// Returns a row for each step; in a large run, only for those that did not succeed.
@@ -62,12 +59,8 @@ std::string steps_table(const driver::RunModel& model, const Paint& paint) {
       remark = clip(*step.reason, 100);
     else if (step.status != StepStatus::failed && step.failure)
       remark = clip(step.failure->message, 100);
-    table.add({step.name,
-               {std::string(step.status == StepStatus::cached ? "reused" : to_string(step.status)),
-                colour_of(step.status)},
-               ran ? core::format_duration(step.took) : "",
-               ran ? std::to_string(step.attempts) : "",
-               remark});
+    table.add({step.name, status_cell(step.status), ran ? core::format_duration(step.took) : "",
+               ran ? std::to_string(step.attempts) : "", remark});
   }
   std::string text = table.empty() ? "" : table.render(paint);
   if (left_out) text += "and " + counted(left_out, "more step") + "\n";
@@ -76,14 +69,14 @@ std::string steps_table(const driver::RunModel& model, const Paint& paint) {
 
 }  // namespace
 
-Colour colour_of(StepStatus status) {
+Table::Cell status_cell(StepStatus status) {
   switch (status) {
-    case StepStatus::succeeded: return Colour::green;
-    case StepStatus::cached: return Colour::cyan;
-    case StepStatus::failed: return Colour::red;
+    case StepStatus::succeeded: return {"succeeded", Colour::green};
+    case StepStatus::cached: return {"reused", Colour::cyan};
+    case StepStatus::failed: return {"failed", Colour::red};
     case StepStatus::skipped:
-    case StepStatus::cancelled: return Colour::yellow;
-    default: return Colour::none;
+    case StepStatus::cancelled: return {std::string(to_string(status)), Colour::yellow};
+    default: return std::string(to_string(status));
   }
 }
 

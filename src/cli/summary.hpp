@@ -31,7 +31,8 @@ std::string render_summary(const Summary& summary, const Paint& paint);
 /// Prints the end of a run, as text or as the event `summary`.
 void show_summary(const Context& context, const driver::RunModel& model, const driver::RunEnd& end);
 
-Colour colour_of(StepStatus status);
 Colour colour_of(RunStatus status);
+/// Returns the status in the words and colour of the tables: a cached step is `reused`.
+Table::Cell status_cell(StepStatus status);
 
 }  // namespace pipeline::cli

@@ -1,10 +1,8 @@
 #include "cli/terminal.hpp"
 
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 
 namespace pipeline::cli {

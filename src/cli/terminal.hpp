@@ -2,7 +2,6 @@
 /// Properties of the output: a terminal of some size, or a file or pipe.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace pipeline::cli {

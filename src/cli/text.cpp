@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <clocale>
-#include <ctime>
 #include <cwchar>
 #include <vector>
 
-#include "core/text.hpp"
 #include "core/utf8.hpp"
 
 namespace pipeline::cli {
@@ -180,7 +178,7 @@ unsigned display_width(std::string_view text) {
 }
 
 std::string clip(std::string_view text, unsigned width) {
-  const std::string plain = for_terminal(text, false);
+  const std::string plain = for_terminal(text);
   if (display_width(plain) <= width) return plain;
   if (width == 0) return {};
   std::string clipped;

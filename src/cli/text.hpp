@@ -3,8 +3,6 @@
 /// colours it, and lays it out as a table.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,12 +17,12 @@ namespace pipeline::cli {
 /// cursor, set titles or hide text are removed, as is text that a carriage return has overwritten;
 /// invalid UTF-8 becomes U+FFFD, tabs become spaces. Colours are kept if `keep_colours` is set, and
 /// end with the line.
-std::string for_terminal(std::string_view line, bool keep_colours);
+std::string for_terminal(std::string_view line, bool keep_colours = false);
 
 /// Returns the lines of a command's own text in the form of for_terminal(). The text contains
 /// names, notes and messages from state folders and buckets that others may have written. Carriage
 /// returns are removed, and overwrite nothing.
-std::string lines_for_terminal(std::string_view text, bool keep_colours);
+std::string lines_for_terminal(std::string_view text, bool keep_colours = false);
 
 /// Returns the number of columns of the text; colour sequences take none.
 unsigned display_width(std::string_view text);
@@ -51,8 +49,9 @@ class Table {
   struct Cell {
     std::string text;
     Colour colour = Colour::none;
-    Cell(std::string t, Colour c = Colour::none) : text(std::move(t)), colour(c) {}
-    Cell(const char* t) : text(t) {}
+    Cell(std::string content, Colour content_colour = Colour::none)
+        : text(std::move(content)), colour(content_colour) {}
+    Cell(const char* content) : text(content) {}
   };
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.size() <= 1; }

@@ -1,6 +1,7 @@
 // `pipe used`: lists what was made with a file or an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "driver/named_artifact.hpp"
 #include "report/uses.hpp"
@@ -11,12 +12,10 @@ namespace {
 using nlohmann::json;
 
 /// Adds a row for each artifact that was made with the artifact, and below each, indented, those
-/// made with that in turn. @param users as report::uses_of() returns them
+/// made with that in turn. `users` are as report::uses_of() returns them.
 void add_rows(const json& users, const std::string& indent, Table& table) {
   for (const auto& user : users) {
-    std::string inputs;
-    for (const auto& name : user["inputs"])
-      inputs += (inputs.empty() ? "" : ", ") + name.get<std::string>();
+    const auto inputs = core::joined(user["inputs"].get<std::vector<std::string>>(), ", ");
     const auto step = user["step"].get<std::string>();
     const auto add = [&](const std::string& made, const std::string& size,
                          const std::string& digest) {
@@ -37,7 +36,7 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
 }  // namespace
 
 core::ExitCode used_command(Context& context) {
-  const auto& words = context.options().subject;
+  const auto& words = context.options().artifact;
   auto& store = context.existing_store();
   const auto digest = driver::artifact_named(store, words).digest;
   const auto users = report::uses_of(store, digest);

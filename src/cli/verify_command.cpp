@@ -41,7 +41,7 @@ std::string to_text(const driver::Verification& found, const Paint& paint) {
                finding.run.empty() ? "no run" : finding.output + " of run " + finding.run});
   }
   std::string text = table.empty() ? "" : table.render(paint);
-  for (const auto& fault : found.database) text += "database: " + for_terminal(fault, false) + "\n";
+  for (const auto& fault : found.database) text += "database: " + for_terminal(fault) + "\n";
   text += "read " + counted(found.artifacts, "artifact") + ", " + core::format_bytes(found.bytes) +
           ", and the database: " +
           (found.problems() ? counted(found.problems(), "problem") : "no problems") + "\n";

@@ -1,11 +1,9 @@
-// `pipe why`: tells how a file or an artifact was made.
+// `pipe why`: shows how a file or an artifact was made.
 #include <algorithm>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "driver/named_artifact.hpp"
@@ -19,9 +17,9 @@ using nlohmann::json;
 /// Returns `file /home/me/data.csv  4355a46b19d3`, and an end of line.
 std::string data_text(const json& entry) {
   const auto& data = entry["data"];
-  return data["kind"].get<std::string>() + " " +
-         for_terminal(data["source"].get<std::string>(), false) + "  " +
-         entry.value("digest", std::string("unknown")).substr(0, driver::shown_digits) + "\n";
+  return data["kind"].get<std::string>() + " " + for_terminal(data["source"].get<std::string>()) +
+         "  " + entry.value("digest", std::string("unknown")).substr(0, driver::shown_digits) +
+         "\n";
 }
 
 /// Returns how an artifact was made, with its inputs indented below.
@@ -35,12 +33,12 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
               core::format_bytes(entry.value("bytes", std::uint64_t{0})) +
               (entry.contains("temporary") ? ", temporary" : "");
   if (entry.contains("data"))
-    text += ", published as " + for_terminal(entry["data"]["source"].get<std::string>(), false);
+    text += ", published as " + for_terminal(entry["data"]["source"].get<std::string>());
   if (entry.contains("shown_before")) return text + "  (see above)\n";
   text += "\n";
   const auto line = [&](std::string name, const std::string& value) {
     for (const auto each : lines_of(value)) {
-      text += indent + "  " + paint(Colour::dim, name) + for_terminal(each, false) + "\n";
+      text += indent + "  " + paint(Colour::dim, name) + for_terminal(each) + "\n";
       name.assign(name.size(), ' ');  // Further lines are below the first.
     }
   };
@@ -63,7 +61,7 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   line("code:       ", code);
   for (const auto& [name, input] : entry["inputs"].items()) {
     const auto add = [&, &name = name](const json& piece) {
-      text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name, false) + ": ";
+      text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name) + ": ";
       text += piece.is_null() ? "not known here\n" : text_of(piece, indent + "    ", paint);
     };
     if (input.is_array())
@@ -77,7 +75,7 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
 }  // namespace
 
 core::ExitCode why_command(Context& context) {
-  const auto& words = context.options().subject;
+  const auto& words = context.options().artifact;
   auto& store = context.existing_store();
   const auto artifact = driver::artifact_named(store, words);
   const auto entry = report::lineage_of(store, artifact.digest, artifact.step, artifact.run);

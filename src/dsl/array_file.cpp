@@ -1,11 +1,12 @@
-// NumPy's format, version 1.0: "\x93NUMPY", 1, 0, the header's length in two bytes, a Python
-// dictionary, blanks up to a multiple of 64 bytes, data.
+// Arrays in NumPy's format. Version 1.0 is written: "\x93NUMPY", 1, 0, the header's length in two
+// bytes, a Python dictionary, blanks up to a multiple of 64 bytes, data.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <pipeline/array.hpp>
 
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "dsl/array_folder.hpp"
 
 static_assert(std::endian::native == std::endian::little,
@@ -34,8 +36,14 @@ std::string& memory_folder() {
   return folder;
 }
 
+/// Throws CodecError with the description of a failed system call.
 [[noreturn]] void fail(const std::string& what, int error) {
   throw CodecError(what + ": " + std::strerror(error));
+}
+
+/// Throws CodecError: the file cannot be read, for the reason.
+[[noreturn]] void refuse(const std::string& file, const std::string& reason) {
+  throw CodecError("cannot read " + file + ": " + reason);
 }
 
 /// Returns NumPy's name of an element type: `<f4`, `|u1`, `|V24`.
@@ -78,15 +86,14 @@ std::string member(std::string_view text, std::string_view key, std::string_view
                                                 : std::string(text.substr(begin, end - begin));
 }
 
-/// Parses the header. @param begin the first bytes of the file @param file its name for messages
+/// Parses the header of a .npy file.
+/// @param begin the first bytes of the file
+/// @param file  the file's name for messages
 Header parse(std::string_view begin, const std::string& file) {
-  const auto bad = [&](const std::string& why) {
-    throw CodecError("cannot read " + file + ": " + why);
-  };
   if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6))
-    bad("expected a .npy array, but the file lacks its signature");
+    refuse(file, "expected a .npy array, but the file lacks its signature");
   const bool is_long = begin[6] >= 2;  // From version 2 on, the length has four bytes, not two.
-  if (begin.size() < 12) bad("the file is truncated");
+  if (begin.size() < 12) refuse(file, "the file is truncated");
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(begin[i]));
   };
@@ -95,13 +102,14 @@ Header parse(std::string_view begin, const std::string& file) {
   Header header;
   header.size = (is_long ? 12 : 10) + length;
   if (header.size > begin.size())
-    bad(begin.size() < max_header ? "the file is truncated" : "the header is too long");
+    refuse(file, begin.size() < max_header ? "the file is truncated" : "the header is too long");
   const auto text = begin.substr(is_long ? 12 : 10, length);
   header.descr = member(text, "descr", ",");
   if (header.descr.size() >= 2) header.descr = header.descr.substr(1, header.descr.size() - 2);
   header.fortran_order = member(text, "fortran_order", ",}") == "True";
   const auto shape = member(text, "shape", ")");
-  if (header.descr.empty() || shape.empty()) bad("the .npy header lacks the type or the shape");
+  if (header.descr.empty() || shape.empty())
+    refuse(file, "the .npy header lacks the type or the shape");
   for (std::size_t i = 1; i < shape.size();) {
     if (shape[i] < '0' || shape[i] > '9') {
       ++i;
@@ -111,16 +119,19 @@ Header parse(std::string_view begin, const std::string& file) {
     for (; i < shape.size() && shape[i] >= '0' && shape[i] <= '9'; ++i)
       if (__builtin_mul_overflow(n, std::size_t{10}, &n) ||
           __builtin_add_overflow(n, static_cast<std::size_t>(shape[i] - '0'), &n))
-        bad("its shape is too large");
+        refuse(file, "its shape is too large");
     header.shape.push_back(n);
   }
   return header;
 }
 
-/// Returns the element type in words, for messages.
+/// Returns the element type in words, for messages; a type that arrays of C++ do not have, as it
+/// is.
 std::string describe(const std::string& descr) {
-  if (descr.size() < 3) return descr;
-  const auto size = descr.substr(2);
+  const auto size = descr.substr(std::min<std::size_t>(descr.size(), 2));
+  constexpr std::size_t max_digits = 9;
+  if (size.empty() || size.size() > max_digits || !core::all(size, core::is_digit))
+    return "'" + descr + "'";
   const auto bits = [&] { return std::to_string(std::stoul(size) * 8); };
   switch (descr[1]) {
     case 'f': return "floating point numbers of " + bits() + " bits";
@@ -134,31 +145,28 @@ std::string describe(const std::string& descr) {
 /// Returns the number of bytes of data; throws if the array has other elements or is truncated.
 std::size_t check(const Header& header, ElementType type, std::size_t file_size,
                   const std::string& file) {
-  const auto bad = [&](const std::string& why) {
-    throw CodecError("cannot read " + file + ": " + why);
-  };
   if (const auto descr = descr_of(type); header.descr != descr)
-    bad("expected an array of " + describe(descr) + ", found " + describe(header.descr));
+    refuse(file, "expected an array of " + describe(descr) + ", found " + describe(header.descr));
   if (header.fortran_order && header.shape.size() > 1)
-    bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
+    refuse(file, "expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
   std::size_t bytes = type.size;
   for (const auto n : header.shape)
-    if (__builtin_mul_overflow(bytes, n, &bytes)) bad("its shape is too large");
+    if (__builtin_mul_overflow(bytes, n, &bytes)) refuse(file, "its shape is too large");
   if (file_size < header.size || file_size - header.size != bytes)
-    bad("expected " + std::to_string(bytes) + " bytes of data for the shape, found " +
-        std::to_string(file_size < header.size ? 0 : file_size - header.size));
+    refuse(file, "expected " + std::to_string(bytes) + " bytes of data for the shape, found " +
+                     std::to_string(file_size < header.size ? 0 : file_size - header.size));
   return bytes;
 }
 
-struct Opened {
+struct OpenArray {
   core::Descriptor file;
   Header header;
-  std::size_t bytes;
+  std::size_t bytes;  ///< Size of the data.
 };
 
 /// Opens a .npy file, and checks that it has elements of this type.
-Opened open_array(const std::string& path, ElementType type) {
-  Opened opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
+OpenArray open_array(const std::string& path, ElementType type) {
+  OpenArray opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
   if (!opened.file) fail("cannot read " + path, errno);
   struct stat status {};
   ::fstat(opened.file.get(), &status);

@@ -20,8 +20,12 @@ namespace {
 
 constexpr int look_again_ms = 100;
 
-/// Returns the address in IPv6's form, because all of these sockets are of IPv6. An empty text
-/// stands for any address.
+[[noreturn]] void stop_waiting() {
+  throw std::runtime_error("the step is asked to end while it waits at a barrier");
+}
+
+/// Returns the address in IPv6's form, because all of these sockets are of IPv6.
+/// @param text an IPv4 or IPv6 address; empty: any address of this machine
 sockaddr_in6 address_of(const std::string& text, unsigned port) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -34,10 +38,10 @@ sockaddr_in6 address_of(const std::string& text, unsigned port) {
 
 core::Descriptor new_socket() {
   core::Descriptor made(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made) throw core::system_error("cannot make a socket", errno);
   const int off = 0, on = 1;
   ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (!made) throw core::system_error("cannot make a socket", errno);
   return made;
 }
 
@@ -45,8 +49,7 @@ core::Descriptor new_socket() {
 void wait_until_readable(int file, const std::stop_token& stop) {
   pollfd events{file, POLLIN, 0};
   while (::poll(&events, 1, look_again_ms) <= 0)
-    if (stop.stop_requested())
-      throw std::runtime_error("the step is asked to end while it waits at a barrier");
+    if (stop.stop_requested()) stop_waiting();
 }
 
 /// Returns the socket of rank 0. Processes that arrive before rank 0 does wait in its queue.
@@ -62,33 +65,32 @@ int listen_at(unsigned port) {
   return listener.get();
 }
 
-/// Connects to rank 0, and waits until it releases this process. Returns false if the connection
-/// fails or ends before: rank 0 may not listen yet.
-bool is_released(const BarrierPlace& place, const std::stop_token& stop) {
-  const auto main = address_of(place.address, place.port);
-  const auto mine = new_socket();
-  if (::connect(mine.get(), reinterpret_cast<const sockaddr*>(&main), sizeof main) != 0)
+/// Connects to rank 0, and waits for the byte by which rank 0 releases this process. Returns false
+/// if the connection fails or ends before: rank 0 may not listen yet.
+bool wait_for_release(const BarrierMember& member, const std::stop_token& stop) {
+  const auto root = address_of(member.address, member.port);
+  const auto connection = new_socket();
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&root), sizeof root) != 0)
     return false;
-  wait_until_readable(mine.get(), stop);
+  wait_until_readable(connection.get(), stop);
   char byte = 0;
-  return ::recv(mine.get(), &byte, 1, 0) == 1;
+  return ::recv(connection.get(), &byte, 1, 0) == 1;
 }
 
 }  // namespace
 
-void wait_for_all(const BarrierPlace& place, const std::stop_token& stop) {
-  if (place.ranks <= 1) return;
-  if (place.rank > 0) {
-    while (!is_released(place, stop)) {
-      if (stop.stop_requested())
-        throw std::runtime_error("the step is asked to end while it waits at a barrier");
+void wait_for_all(const BarrierMember& member, const std::stop_token& stop) {
+  if (member.ranks <= 1) return;
+  if (member.rank > 0) {
+    while (!wait_for_release(member, stop)) {
+      if (stop.stop_requested()) stop_waiting();
       std::this_thread::sleep_for(std::chrono::milliseconds(look_again_ms / 2));
     }
     return;
   }
-  const int listener = listen_at(place.port);
+  const int listener = listen_at(member.port);
   std::vector<core::Descriptor> arrived;
-  while (arrived.size() + 1 < place.ranks) {
+  while (arrived.size() + 1 < member.ranks) {
     wait_until_readable(listener, stop);
     core::Descriptor other(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (other) arrived.push_back(std::move(other));

@@ -7,8 +7,8 @@
 
 namespace pipeline::dsl {
 
-/// The place of a process among the others.
-struct BarrierPlace {
+/// A process of a step with nodes, and the address at which it meets the others.
+struct BarrierMember {
   std::string address;  ///< An IP address of rank 0.
   unsigned port = 0;    ///< A port of that address that only barriers use.
   unsigned rank = 0, ranks = 1;
@@ -16,6 +16,6 @@ struct BarrierPlace {
 
 /// Returns once all processes have called wait_for_all() equally often, as Python's pl.barrier()
 /// does. Throws std::runtime_error once `stop` is requested, or if a system call fails.
-void wait_for_all(const BarrierPlace& place, const std::stop_token& stop);
+void wait_for_all(const BarrierMember& member, const std::stop_token& stop);
 
 }  // namespace pipeline::dsl

@@ -36,9 +36,10 @@ void write_json(const Json& value, const std::string& file) {
   try {
     text = value->dump(-1, ' ', false, json::error_handler_t::strict);
   } catch (const json::type_error&) {
-    throw CodecError("cannot write " + file +
-                     ": JSON holds text in UTF-8 only, and a text of this value is not; bytes of "
-                     "another kind are a std::vector<unsigned char> or a File");
+    throw CodecError(
+        "cannot write " + file +
+        ": JSON holds text in UTF-8 only, and a text of this value is not UTF-8: store "
+        "it as a std::vector<unsigned char> or a File");
   }
   std::ofstream out(file, std::ios::binary);
   out << text << '\n';

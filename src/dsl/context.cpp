@@ -54,8 +54,8 @@ void StepContext::metric(std::string_view name, double value, std::int64_t step)
 
 void StepContext::barrier() const {
   if (world_size_ == 1) return;
-  // From `port_` on, each process has a port, then the agents have one. Barriers use the port after
-  // that.
+  // The first port, `port_`, and those after it are for the processes, one each; the next one is
+  // for the agents, and the one after that for barriers.
   dsl::wait_for_all({addresses_.front(), port_ + world_size_ + 1, rank_, world_size_}, stop_);
 }
 

@@ -23,10 +23,10 @@ struct Argument {
   std::vector<Json> axis;
   std::optional<AnyArtifact> items;  ///< Instead of `axis`: a vector that another step makes.
   Json value;                        ///< Value of a parameter.
-  bool of_pipeline = false;          ///< Given by param().
+  bool of_pipeline = false;          ///< The value is a parameter of the pipeline, by param().
   void (*check)(const nlohmann::json&) =
       nullptr;           ///< Throws JsonError for a value that the function cannot take.
-  std::string type;      ///< For messages.
+  std::string type;      ///< Name of the C++ type, for messages.
   bool is_text = false;  ///< A std::string, which accepts any text unchanged.
 };
 
@@ -38,24 +38,24 @@ struct DeclaredResult {
 
 struct Declaration {
   StepOptions options;
-  std::vector<std::string> words;  ///< Words of a command.
-  std::string notebook;            ///< Path of the notebook in place of a command.
-  bool shell = false;
+  std::vector<std::string> words;   ///< Words of a command.
+  std::string notebook;             ///< Path of the notebook in place of a command.
+  bool shell = false;               ///< The only word is a line for a shell.
   std::string script, script_file;  ///< Text and file name of a script.
   std::vector<Argument> arguments;
   std::vector<NamedInput> inputs;       ///< Inputs of a command.
   std::vector<DeclaredResult> results;  ///< Results of a function.
   std::vector<Output> outputs;
-  EntryFunction entry = nullptr;  ///< Entry function of a function step.
-  AnyFunction function = nullptr;
-  std::string signature;
+  EntryFunction entry = nullptr;   ///< Calls `function` with its arguments; null for a command.
+  AnyFunction function = nullptr;  ///< The function of a function step.
+  std::string signature;           ///< The function's type, in the notation of users.
   std::source_location where;
   std::optional<std::size_t> repeat;  ///< Index of the repetition in whose rounds the step runs.
   std::vector<std::string>
       problems;  ///< Errors of the step's own declaration; reported when the pipeline is run.
 };
 
-/// Steps that run in rounds.
+/// The repeat() in whose rounds steps run.
 struct Repetition {
   RepeatOptions options;
   AnyArtifact first, next;  ///< Input of the first round, and of each further one.

@@ -23,8 +23,8 @@ using nlohmann::json;
 void add(core::Value& map, const std::string& key, const json& value) {
   set(map, key, value_of(value, map.span));
 }
-/// Adds the value unless it is empty.
-void add_some(core::Value& map, const std::string& key, const json& value) {
+/// Adds the value unless it is null, or an empty list or map.
+void add_unless_empty(core::Value& map, const std::string& key, const json& value) {
   if (!value.empty()) add(map, key, value);
 }
 
@@ -37,12 +37,12 @@ void add_common(core::Value& map, const Options& options) {
   json environment = json::object();
   for (const auto& [name, value] : options.environment)
     environment[name] = value ? json(*value) : json();
-  add_some(map, "environment", environment);
+  add_unless_empty(map, "environment", environment);
   json secrets = json::array();
   for (const auto& secret : options.secrets)
     secrets.push_back(secret.file ? json{{"name", secret.name}, {"file", *secret.file}}
                                   : json(secret.name));
-  add_some(map, "secrets", secrets);
+  add_unless_empty(map, "secrets", secrets);
   Settings settings;
   settings.docker = options.docker;
   settings.resources = options.resources;
@@ -55,8 +55,8 @@ void add_common(core::Value& map, const Options& options) {
   if (const auto& list = options.docker.requirements.items();
       list.size() == 1 && list[0].starts_with("-r "))
     written["docker"]["requirements"] = list[0].substr(3);
-  add_some(map, "settings", written);
-  add_some(map, "retry", settings::to_json(options.retry));
+  add_unless_empty(map, "settings", written);
+  add_unless_empty(map, "retry", settings::to_json(options.retry));
   if (options.timeout) add(map, "timeout", json(duration(*options.timeout)));
   if (options.stalled_after) add(map, "stalled_after", json(duration(*options.stalled_after)));
   json cache = json::object();
@@ -65,11 +65,11 @@ void add_common(core::Value& map, const Options& options) {
   if (options.cache == false || (options.cache && cache.empty()))
     add(map, "cache", json(*options.cache));
   else
-    add_some(map, "cache", cache);
+    add_unless_empty(map, "cache", cache);
   if (options.shell.size() == 1 && (options.shell[0] == "sh" || options.shell[0] == "bash"))
     add(map, "shell", json(options.shell[0]));
   else
-    add_some(map, "shell", json(options.shell));
+    add_unless_empty(map, "shell", json(options.shell));
 }
 
 std::string json_text(const json& value) {
@@ -79,8 +79,8 @@ std::string json_text(const json& value) {
 /// Returns a parameter's value. For an argument that is not a text, texts and null become JSON in a
 /// text, so that the function always decodes its value from JSON.
 json parameter_of(const detail::Argument& argument, const json& value) {
-  const bool is_itself = value.is_number() || value.is_boolean() || value.is_structured();
-  return argument.is_text || is_itself ? value : json(json_text(value));
+  const bool is_unambiguous = value.is_number() || value.is_boolean() || value.is_structured();
+  return argument.is_text || is_unambiguous ? value : json(json_text(value));
 }
 
 /// Returns a value of an axis, where a list or map becomes JSON in a text, too.
@@ -94,8 +94,8 @@ std::string reference(const AnyArtifact& artifact, const std::string& selector) 
 
 /// Returns the pipeline's parameters that are passed to a command as variables, besides the
 /// parameters that the command lists itself.
-std::vector<std::string> taken_by(const detail::Declaration& step,
-                                  const std::vector<std::string>& of_pipeline) {
+std::vector<std::string> passed_parameters(const detail::Declaration& step,
+                                           const std::vector<std::string>& of_pipeline) {
   if (step.options.all_parameters) return of_pipeline;
   return spec::parameters_read_by(step.script, of_pipeline);
 }
@@ -151,7 +151,8 @@ struct StepArguments {
   json matrix, parameters = json::object(), inputs = json::object();
 };
 
-/// Returns the arguments of a step. @param of_pipeline the names of the pipeline's parameters
+/// Returns the arguments of a step.
+/// @param of_pipeline the names of the pipeline's parameters
 StepArguments arguments_of(const Pipeline& pipeline, const detail::Declaration& step,
                            core::Span span, const std::vector<std::string>& of_pipeline) {
   StepArguments found;
@@ -159,7 +160,7 @@ StepArguments arguments_of(const Pipeline& pipeline, const detail::Declaration& 
   matrix = *step.options.matrix;
   // The order of the arguments determines the order of the instances.
   axes = value_of(matrix.is_object() ? matrix : json::object(), span);
-  for (const auto& name : taken_by(step, of_pipeline)) parameters[name] = nullptr;
+  for (const auto& name : passed_parameters(step, of_pipeline)) parameters[name] = nullptr;
   for (const auto& [name, value] : step.options.parameters) parameters[name] = *value;
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
@@ -198,7 +199,8 @@ json outputs_of(const detail::Declaration& step) {
   return outputs;
 }
 
-/// Adds the command of a step, or its notebook. @param program runs functions; may be empty
+/// Adds the command of a step, or its notebook.
+/// @param program as for document_of()
 void add_command(core::Value& map, const detail::Declaration& step, const std::string& program) {
   if (step.entry) {
     auto words = json::array();
@@ -213,13 +215,16 @@ void add_command(core::Value& map, const detail::Declaration& step, const std::s
   }
 }
 
-/// Returns the document of a step. @param of_pipeline the names of the pipeline's parameters
+/// Returns the document of a step.
+/// @param of_pipeline the names of the pipeline's parameters
 core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, core::Span span,
                     const std::string& program, const std::vector<std::string>& of_pipeline) {
   const auto& options = step.options;
   auto map = empty_value(core::Value::Kind::map, span);
-  add_some(map, "description", options.description.empty() ? json() : json(options.description));
-  add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
+  add_unless_empty(map, "description",
+                   options.description.empty() ? json() : json(options.description));
+  add_unless_empty(map, "orchestrator",
+                   options.orchestrator.empty() ? json() : json(options.orchestrator));
   auto given = arguments_of(pipeline, step, span, of_pipeline);
   if (!given.axes.members.empty())
     set(map, "matrix", std::move(given.axes));
@@ -228,20 +233,20 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   if (step.repeat) add(map, "repeat", repeat_of(pipeline, step));
   add_command(map, step, program);
   if (!step.entry)
-    add_some(map, "version", options.version.empty() ? json() : json(options.version));
-  add_some(map, "parameters", given.parameters);
-  add_some(map, "inputs", given.inputs);
-  add_some(map, "outputs", outputs_of(step));
-  add_some(map, "after", json(options.after));
+    add_unless_empty(map, "version", options.version.empty() ? json() : json(options.version));
+  add_unless_empty(map, "parameters", given.parameters);
+  add_unless_empty(map, "inputs", given.inputs);
+  add_unless_empty(map, "outputs", outputs_of(step));
+  add_unless_empty(map, "after", json(options.after));
   if (!options.when.expression.empty()) add(map, "when", json(options.when.expression));
   if (options.checkpoint) add(map, "checkpoint", json(true));
-  add_some(map, "publish", json(options.publish));
+  add_unless_empty(map, "publish", json(options.publish));
   if (!options.publish_to.empty()) add(map, "publish_to", json(options.publish_to));
   if (options.allow_failure) add(map, "allow_failure", json(true));
   if (!options.wait.empty()) add(map, "wait", json(options.wait));
   if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
-  add_some(map, "uses", json(options.uses));
-  add_some(map, "services", spec::services_document(options.services));
+  add_unless_empty(map, "uses", json(options.uses));
+  add_unless_empty(map, "services", spec::services_document(options.services));
   if (options.nodes) add(map, "nodes", spec::nodes_document(options.nodes));
   if (options.run_on)
     add(map, "run_on",
@@ -336,9 +341,9 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   auto& root = document.root = empty_value(core::Value::Kind::map, core::Span{});
   add(root, "name", json(pipeline.name()));
   if (!options.description.empty()) add(root, "description", json(options.description));
-  add_some(root, "tags", json(options.tags));
-  add_some(root, "headline", json(options.headline));
-  add_some(root, "notify", spec::notify_document(options.notify));
+  add_unless_empty(root, "tags", json(options.tags));
+  add_unless_empty(root, "headline", json(options.headline));
+  add_unless_empty(root, "notify", spec::notify_document(options.notify));
   if (options.execution_mode != ExecutionMode::continue_on_failure)
     add(root, "execution_mode",
         json(options.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure"));
@@ -346,7 +351,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   StepsCheck check(pipeline, document.diagnostics);
   unsigned number = 0;
   for (const auto& step : pipeline.steps()) check.check(step, ++number);
-  add_some(root, "parameters", check.parameters);
+  add_unless_empty(root, "parameters", check.parameters);
   add_common(root, options);
 
   std::vector<std::string> names;

@@ -223,7 +223,7 @@ struct Pipeline::Content {
   PipelineOptions options;
   std::vector<detail::Declaration> steps;
   std::vector<detail::Repetition> repetitions;
-  std::optional<std::size_t> open;  ///< The repetition whose steps are being added.
+  std::optional<std::size_t> open;  ///< Index of the repetition whose steps are being added.
 
   /// Stores a vector as a JSON list, whose items a matrix can take, instead of a NumPy array.
   void store_as_list(const AnyArtifact& artifact) {

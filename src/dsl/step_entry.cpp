@@ -40,9 +40,10 @@ std::string required(const std::string& name) {
 }
 
 /// The arguments, results and context of the step that this process executes.
-class Run final : public detail::StepRun {
+class ProcessStep final : public detail::StepRun {
  public:
-  Run(const detail::Declaration& declaration, std::stop_token stop) : declaration_(declaration) {
+  ProcessStep(const detail::Declaration& declaration, std::stop_token stop)
+      : declaration_(declaration) {
     pipeline_ = core::variable("PIPE_PIPELINE");
     step_ = core::variable("PIPE_STEP_NAME");
     run_id_ = core::variable("PIPE_RUN_ID");
@@ -163,7 +164,7 @@ void unroll(const std::exception_ptr& error, json& list) {
 
 /// The step that this process executes, for the report of a failure.
 struct CurrentStep {
-  const Run* run = nullptr;
+  const ProcessStep* process = nullptr;  ///< Null until the function is called.
   const detail::Declaration* declaration = nullptr;
 } current;
 
@@ -172,7 +173,7 @@ struct CurrentStep {
 void report_failure(const std::exception_ptr& error, const char* how) {
   json all = json::array();
   unroll(error, all);
-  const auto doing = current.run ? current.run->while_doing() : std::string();
+  const auto doing = current.process ? current.process->while_doing() : std::string();
   const auto& declaration = *current.declaration;
   json failure = all[0];
   failure["how"] = how;
@@ -253,7 +254,7 @@ void stop_on_signal(std::stop_source source) {
   struct sigaction action {};
   action.sa_handler = [](int) {
     const char byte = 0;
-    constexpr int exit_code = 143;  // 128 + SIGTERM, as a shell has it.
+    constexpr int exit_code = 143;  // 128 + SIGTERM, as a shell reports a killed process.
     if (::write(stop_pipe, &byte, 1) < 0) ::_exit(exit_code);
   };
   action.sa_flags = SA_RESTART;
@@ -261,8 +262,8 @@ void stop_on_signal(std::stop_source source) {
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-/// Returns the value of an option of this process. Also correct if the program was started through
-/// its loader.
+/// Returns the value of an option of this process, from its command line: the arguments of `main`
+/// are not known here, and their positions differ if a loader has started the program.
 std::optional<std::string> option_of_process(std::string_view name) {
   const auto line = core::read_file("/proc/self/cmdline");
   const auto option = '\0' + std::string(name) + '\0';
@@ -278,8 +279,9 @@ bool is_function_of_run(const detail::Declaration& step) {
   return !wanted || declared.empty() || *wanted == declared;
 }
 
-/// Returns the function step of this name. Throws InputError if there is none, or another one.
-const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
+/// Returns the function step of this name. Throws InputError if the pipeline has none, or if its
+/// function is not that of the run.
+const detail::Declaration& find_step(const Pipeline& pipeline, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps()) {
     if (step.options.name == name && step.entry) {
@@ -309,7 +311,7 @@ bool has_step_to_enter(const Pipeline& pipeline) {
 
 int enter_step(const Pipeline& pipeline, const std::string& name) {
   try {
-    const auto& declaration = find(pipeline, name);
+    const auto& declaration = find_step(pipeline, name);
     current.declaration = &declaration;
     std::set_terminate(on_terminate);
     catch_crashes();
@@ -321,10 +323,10 @@ int enter_step(const Pipeline& pipeline, const std::string& name) {
       detail::make_arrays_in(
           fs::path(core::variable(core::variable_name("PIPE_OUTPUT_", declaration.outputs[0].name)))
               .parent_path());
-    Run run(declaration, source.get_token());
-    current.run = &run;
+    ProcessStep process(declaration, source.get_token());
+    current.process = &process;
     try {
-      declaration.entry(declaration.function, run);
+      declaration.entry(declaration.function, process);
     } catch (...) {
       report_failure(std::current_exception(), "threw");
       return 1;

@@ -10,8 +10,7 @@
 
 namespace pipeline::dsl {
 
-/// Returns NAME if this process was started with `--pipe-step NAME`, read from the process's own
-/// command line.
+/// Returns NAME if this process was started with `--pipe-step NAME`.
 std::optional<std::string> step_to_enter();
 
 /// Returns true if the pipeline has the step for which this process was started, as the function

@@ -42,12 +42,13 @@ void ContainerReader::read_command(const core::Value& container, core::Value& st
   const core::Value* words = given(container, "command");
   const core::Value* entry = given(container, "entryPoint");
   if ((!words || words->items.empty()) && (!entry || entry->items.empty()))
-    document_.wrong(place_ + " has no command", container.span,
-                    {"the image's own is not known before it is there: write it under 'entryPoint' "
-                     "or 'command' (`docker image inspect` shows it)"});
-  else if ((!entry || entry->items.empty()) && !std::exchange(has_told_of_entry_points_, true))
-    document_.notice(
-        "'command' of " + place_ +
+    document_.report_error(
+        label_ + " has no command", container.span,
+        {"pipe does not read the image's own command: write it under 'entryPoint' or "
+         "'command' (`docker image inspect` shows it)"});
+  else if ((!entry || entry->items.empty()) && !std::exchange(has_entry_point_notice_, true))
+    document_.report_unsupported(
+        "'command' of " + label_ +
             " is run as it stands: if the image has an entry point, write it under 'entryPoint'",
         words->span);
   if (const core::Value* folder = given(container, "workingDirectory");
@@ -76,7 +77,7 @@ void ContainerReader::read_environment(const core::Value& container, core::Value
     if (content && content->kind != Kind::scalar)
       settings::report_type(document_.diagnostics(), "value", "a text", *content);
     if (!names.insert(*name).second) {
-      document_.wrong("the variable '" + *name + "' is given twice", variable->span);
+      document_.report_error("the variable '" + *name + "' is given twice", variable->span);
       continue;
     }
     auto key = model::text_value(*name, given(*variable, "name")->span);
@@ -91,10 +92,10 @@ void ContainerReader::read_environment(const core::Value& container, core::Value
     const auto name = document_.text("name", *secret),
                source = document_.text("valueFrom", *secret);
     if (!name || !source) continue;
-    document_.notice("the secret '" + *name + "' of " + place_ +
-                         " is taken from your own variable " + *name + ", because '" + *source +
-                         "' cannot be read here",
-                     secret->span);
+    document_.report_unsupported("the secret '" + *name + "' of " + label_ +
+                                     " is taken from your own variable " + *name + ", because '" +
+                                     *source + "' cannot be read here",
+                                 secret->span);
     secrets.items.push_back(model::text_value(*name, given(*secret, "name")->span));
   }
   if (!secrets.items.empty()) model::set(step, "secrets", std::move(secrets));
@@ -112,19 +113,20 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
     if (*condition == "SUCCESS" || *condition == "COMPLETE") {
       after.items.push_back(model::text_value(*name, span));
       if (*condition == "COMPLETE" && !task_.may_fail.contains(*name))
-        document_.notice(place_ + " waits for the success of '" + *name +
-                             "': it is skipped when that fails, where COMPLETE would start it",
-                         condition_span);
+        document_.report_unsupported(
+            label_ + " waits for the success of '" + *name +
+                "': it is skipped when that fails, where COMPLETE would start it",
+            condition_span);
     } else if (*condition == "START" || *condition == "HEALTHY") {
       if (!task_.containers.contains(*name))
-        document_.wrong(
-            place_ + " depends on '" + *name + "', which is not a container of the task", span);
-      document_.notice(place_ + " does not wait for '" + *name + "' to " +
-                           (*condition == "START" ? "start" : "be healthy") +
-                           ": they run side by side",
-                       condition_span);
+        document_.report_error(
+            label_ + " depends on '" + *name + "', which is not a container of the task", span);
+      document_.report_unsupported(label_ + " does not wait for '" + *name + "' to " +
+                                       (*condition == "START" ? "start" : "be healthy") +
+                                       ": they run side by side",
+                                   condition_span);
     } else {
-      document_.wrong(
+      document_.report_error(
           "'condition' must be START, COMPLETE, SUCCESS or HEALTHY, not '" + *condition + "'",
           condition_span);
     }
@@ -132,12 +134,12 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
   if (!after.items.empty()) model::set(step, "after", std::move(after));
 }
 
-/// Returns a number of the container; nothing if the key is missing or blank.
+/// Returns the whole number under the container's key; nothing if the key is missing or blank.
 std::optional<std::int64_t> ContainerReader::number_of(const core::Value& container,
                                                        const char* key, std::int64_t min,
                                                        std::int64_t max) {
   const core::Value* value = given(container, key);
-  return value && !is_blank(*value) ? document_.whole(key, *value, min, max) : std::nullopt;
+  return value && !is_blank(*value) ? document_.whole_number(key, *value, min, max) : std::nullopt;
 }
 
 /// Returns the position of the key's value; that of the task if the container has no such key.
@@ -149,7 +151,7 @@ core::Span ContainerReader::span_of(const core::Value& container, const char* ke
 void ContainerReader::read_cpu(const core::Value& container, core::Value& step) {
   // A container's CPU units are a share of the available CPUs, which ECS passes to docker; only the
   // task's units are a limit.
-  constexpr std::int64_t max_units = 1 << 20;
+  constexpr std::int64_t max_units = 1 << 20;                  // 1,024 CPUs.
   constexpr std::int64_t min_shares = 2, max_shares = 262144;  // Bounds of Linux.
   if (const auto units = number_of(container, "cpu", 0, max_units))
     model::set_in(step, {"settings", "docker", "run_args", "cpu_shares"},
@@ -168,11 +170,11 @@ void ContainerReader::read_memory(const core::Value& container, core::Value& ste
   const auto memory = number_of(container, "memory", min_mebibytes, max_mebibytes),
              reservation = number_of(container, "memoryReservation", min_mebibytes, max_mebibytes);
   if (memory && reservation && *reservation > *memory)
-    document_.wrong("'memoryReservation' of " + place_ + " is more than its 'memory'",
-                    span_of(container, "memoryReservation"));
+    document_.report_error("'memoryReservation' of " + label_ + " is more than its 'memory'",
+                           span_of(container, "memoryReservation"));
   if (task_.memory && std::max(memory.value_or(0), reservation.value_or(0)) > *task_.memory)
-    document_.wrong(
-        place_ + " has more memory than the task's " + std::to_string(*task_.memory) + " MiB",
+    document_.report_error(
+        label_ + " has more memory than the task's " + std::to_string(*task_.memory) + " MiB",
         span_of(container, memory ? "memory" : "memoryReservation"));
   if (const auto limit = memory ? memory : task_.memory)
     model::set_in(step, {"settings", "resources", "memory"},
@@ -184,26 +186,27 @@ void ContainerReader::read_memory(const core::Value& container, core::Value& ste
 }
 
 void ContainerReader::read_gpus(const core::Value& container, core::Value& step) {
+  constexpr std::int64_t max_gpus = 1000;  // More than any machine has.
   for (const core::Value* requirement : document_.maps("resourceRequirements", container)) {
     document_.check_keys(*requirement, requirement_keys, "a resource requirement");
     const auto type = document_.text("type", *requirement);
     const core::Value* value = given(*requirement, "value");
     if (type && *type == "InferenceAccelerator")
-      document_.notice("the InferenceAccelerator of " + place_ + " cannot be had here",
-                       requirement->span);
+      document_.report_unsupported("the InferenceAccelerator of " + label_ + " is not supported",
+                                   requirement->span);
     else if (type && *type != "GPU")
-      document_.wrong(
+      document_.report_error(
           "'type' of a resource requirement must be GPU or InferenceAccelerator, not '" + *type +
               "'",
           given(*requirement, "type")->span);
     else if (type && !value)
-      document_.wrong("this resource requirement has no 'value'", requirement->span);
+      document_.report_error("this resource requirement has no 'value'", requirement->span);
     else if (const core::Value* before = step.find("settings");
              type && before && before->find("resources") &&
              before->find("resources")->find("gpu_count"))
-      document_.wrong("GPUs are asked for twice", requirement->span);
+      document_.report_error("GPUs are asked for twice", requirement->span);
     else if (type)
-      if (const auto count = document_.whole("value", *value, 1, 1000))
+      if (const auto count = document_.whole_number("value", *value, 1, max_gpus))
         model::set_in(step, {"settings", "resources", "gpu_count"},
                       model::plain_value(std::to_string(*count), value->span));
   }
@@ -220,14 +223,14 @@ void ContainerReader::read_mounts(const core::Value& container, core::Value& ste
     if (volume == task_.volumes.end()) {
       std::vector<std::string> names;
       for (const auto& each : task_.volumes) names.push_back(each.first);
-      document_.wrong("there is no volume '" + *source + "' under 'volumes'",
-                      given(*mount, "sourceVolume")->span);
+      document_.report_error("there is no volume '" + *source + "' under 'volumes'",
+                             given(*mount, "sourceVolume")->span);
       document_.diagnostics().back().suggestion = core::did_you_mean(*source, names);
       continue;
     }
     if (volume->second.empty()) {
-      document_.notice(
-          "the volume '" + *source + "' is not mounted in " + place_ + ": it is a service of AWS",
+      document_.report_unsupported(
+          "the volume '" + *source + "' is not mounted in " + label_ + ": it is a service of AWS",
           mount->span);
       continue;
     }
@@ -241,27 +244,28 @@ void ContainerReader::read_mounts(const core::Value& container, core::Value& ste
     model::set_in(step, {"settings", "docker", "volumes"}, std::move(volumes));
 }
 
-void ContainerReader::join(const std::string& key, const core::Value& from, const char* first,
-                           const char* second, const char* argument, core::Value& step) {
-  core::Value list = model::empty_value(Kind::list, from.span);
-  for (const core::Value* item : document_.maps(key, from)) {
-    document_.check_keys(*item, std::array{TaskKey{first}, TaskKey{second}}, "'" + key + "'");
-    const auto name = document_.text(first, *item), value = document_.text(second, *item);
-    if (name && value) list.items.push_back(model::text_value(*name + ":" + *value, item->span));
+void ContainerReader::read_extra_hosts(const core::Value& container, core::Value& step) {
+  core::Value hosts = model::empty_value(Kind::list, container.span);
+  for (const core::Value* host : document_.maps("extraHosts", container)) {
+    document_.check_keys(*host, extra_host_keys, "'extraHosts'");
+    const auto name = document_.text("hostname", *host),
+               address = document_.text("ipAddress", *host);
+    if (name && address)
+      hosts.items.push_back(model::text_value(*name + ":" + *address, host->span));
   }
-  if (!list.items.empty())
-    model::set_in(step, {"settings", "docker", "run_args", argument}, std::move(list));
+  if (!hosts.items.empty())
+    model::set_in(step, {"settings", "docker", "run_args", "extra_hosts"}, std::move(hosts));
 }
 
 void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
   if (linux.kind != Kind::map)
     return settings::report_type(document_.diagnostics(), "linuxParameters", "a map", linux);
-  document_.check_keys(linux, linux_keys, "'linuxParameters' of " + place_);
+  document_.check_keys(linux, linux_keys, "'linuxParameters' of " + label_);
   const auto run_arg = [&](const char* name, core::Value value) {
     model::set_in(step, {"settings", "docker", "run_args", name}, std::move(value));
   };
   if (const core::Value* size = given(linux, "sharedMemorySize"); size && !is_blank(*size))
-    if (const auto mebibytes = document_.whole("sharedMemorySize", *size, 1, max_mebibytes))
+    if (const auto mebibytes = document_.whole_number("sharedMemorySize", *size, 1, max_mebibytes))
       model::set_in(step, {"settings", "resources", "shm_size"},
                     model::plain_value(std::to_string(*mebibytes) + "MiB", size->span));
   if (const core::Value* wanted = document_.map_at("capabilities", linux)) {
@@ -277,14 +281,14 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
     const core::Value* memory = step.find("settings") && step.find("settings")->find("resources")
                                     ? step.find("settings")->find("resources")->find("memory")
                                     : nullptr;
-    const auto mebibytes = document_.whole("maxSwap", *swap, 0, max_mebibytes);
+    const auto mebibytes = document_.whole_number("maxSwap", *swap, 0, max_mebibytes);
     if (mebibytes && memory)
       run_arg("memswap_limit",
               model::plain_value(std::to_string(*mebibytes + std::stoll(memory->scalar)) + "MiB",
                                  swap->span));
     else if (mebibytes)
-      document_.notice("'maxSwap' of " + place_ + " is not honoured, because there is no 'memory'",
-                       swap->span);
+      document_.report_unsupported(
+          "'maxSwap' of " + label_ + " is not honoured, because there is no 'memory'", swap->span);
   }
   read_devices(linux, step);
   read_tmpfs(linux, step);
@@ -324,8 +328,9 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
     document_.check_keys(*tmpfs, tmpfs_keys, "a tmpfs");
     const auto target = document_.text("containerPath", *tmpfs);
     const core::Value* size = given(*tmpfs, "size");
-    const auto mebibytes = size ? document_.whole("size", *size, 1, max_mebibytes) : std::nullopt;
-    if (!size) document_.wrong("this tmpfs has no 'size'", tmpfs->span);
+    const auto mebibytes =
+        size ? document_.whole_number("size", *size, 1, max_mebibytes) : std::nullopt;
+    if (!size) document_.report_error("this tmpfs has no 'size'", tmpfs->span);
     if (!target || !mebibytes) continue;
     std::string options = "size=" + std::to_string(*mebibytes) + "m";
     if (const core::Value* more = given(*tmpfs, "mountOptions"))
@@ -359,7 +364,7 @@ void ContainerReader::read_options(const core::Value& container, core::Value& st
       settings::read_bool("disableNetworking", *disable, document_.diagnostics()).value_or(false))
     model::set_in(step, {"settings", "docker", "network"},
                   model::text_value("none", disable->span));
-  join("extraHosts", container, "hostname", "ipAddress", "extra_hosts", step);
+  read_extra_hosts(container, step);
   for (const core::Value* control : document_.maps("systemControls", container)) {
     document_.check_keys(*control, control_keys, "a system control");
     const auto name = document_.text("namespace", *control),
@@ -373,7 +378,7 @@ void ContainerReader::read_options(const core::Value& container, core::Value& st
     const auto name = document_.text("name", *limit);
     const core::Value *soft = given(*limit, "softLimit"), *hard = given(*limit, "hardLimit");
     if (!soft || !hard)
-      document_.wrong("an ulimit has 'name', 'softLimit' and 'hardLimit'", limit->span);
+      document_.report_error("an ulimit has 'name', 'softLimit' and 'hardLimit'", limit->span);
     if (!name || !soft || !hard) continue;
     model::set_in(step, {"settings", "docker", "run_args", "ulimits", name->c_str(), "soft"},
                   *soft);
@@ -385,19 +390,20 @@ void ContainerReader::read_options(const core::Value& container, core::Value& st
 
 void ContainerReader::read(const core::Value& container, core::Value& steps) {
   const core::Value* name = given(container, "name");
-  place_ = "a container";
-  if (name && name->kind == Kind::scalar) place_ = "container '" + name->scalar + "'";
-  document_.check_keys(container, container_keys, place_);
+  label_ = "a container";
+  if (name && name->kind == Kind::scalar) label_ = "container '" + name->scalar + "'";
+  document_.check_keys(container, container_keys, label_);
   if (!name || name->kind != Kind::scalar)
-    return document_.wrong("this container has no 'name'", name ? name->span : container.span);
+    return document_.report_error("this container has no 'name'",
+                                  name ? name->span : container.span);
   if (steps.find(name->scalar))
-    return document_.wrong("there are two containers '" + name->scalar + "'", name->span);
+    return document_.report_error("there are two containers '" + name->scalar + "'", name->span);
   core::Value step = model::empty_value(Kind::map, container.span);
   read_command(container, step);
   if (const core::Value* image = given(container, "image"))
     model::set_in(step, {"settings", "docker", "parent_image"}, *image);
   else
-    document_.wrong(place_ + " has no 'image'", name->span);
+    document_.report_error(label_ + " has no 'image'", name->span);
   read_environment(container, step);
   read_order(container, step);
   read_cpu(container, step);
@@ -408,7 +414,7 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
   if (task_.may_fail.contains(name->scalar))
     model::set(step, "allow_failure",
                model::plain_value("true", given(container, "essential")->span));
-  if (!step.find("command"))  // This error has been reported; the document needs a command.
+  if (!step.find("command"))  // The error has been reported; the document needs a command.
     model::set(step, "command", model::text_value("false", container.span));
   auto key = model::text_value(name->scalar, name->span);
   steps.members.push_back({std::move(key), std::move(step)});

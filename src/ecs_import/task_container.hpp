@@ -11,29 +11,30 @@
 
 namespace pipeline::ecs_import {
 
-/// The task's values that apply to all of its containers.
-struct TaskFrame {
-  core::Span span;
+/// The values of a task that the reader of each container needs.
+struct TaskContext {
+  core::Span span;  ///< Position of the task definition.
   std::map<std::string, std::string>
       volumes;  ///< From a volume's name to its source: a path or docker's volume; empty if pipe
                 ///< cannot provide it.
-  std::optional<double> cpus;
-  std::optional<std::int64_t> memory;  ///< MiB.
+  std::optional<double> cpus;          ///< Limit of all containers together.
+  std::optional<std::int64_t> memory;  ///< Limit of all containers together, MiB.
   std::set<std::string> containers;    ///< The names of all containers.
-  std::set<std::string> may_fail;      ///< Names of containers whose failure ends nothing.
+  std::set<std::string> may_fail;      ///< Names of containers whose steps get `allow_failure`.
 };
 
 class ContainerReader {
  public:
-  ContainerReader(TaskDocument& document, const TaskFrame& task)
+  ContainerReader(TaskDocument& document, const TaskContext& task)
       : document_(document), task_(task) {}
   /// Adds the container's step to the steps.
   void read(const core::Value& container, core::Value& steps);
 
  private:
   void read_command(const core::Value& container, core::Value& step);
-  void read_environment(const core::Value& container, core::Value& step);  ///< And the secrets.
-  void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
+  /// Reads `environment` and `secrets`.
+  void read_environment(const core::Value& container, core::Value& step);
+  void read_order(const core::Value& container, core::Value& step);  ///< `dependsOn`.
   void read_cpu(const core::Value& container, core::Value& step);
   void read_memory(const core::Value& container, core::Value& step);
   void read_gpus(const core::Value& container, core::Value& step);  ///< `resourceRequirements`.
@@ -46,16 +47,12 @@ class ContainerReader {
   void read_linux(const core::Value& linux, core::Value& step);
   void read_devices(const core::Value& linux, core::Value& step);
   void read_tmpfs(const core::Value& linux, core::Value& step);
-  /// Copies the list of maps under `key` to docker's `run_args`, each map as a text `A:B`.
-  /// @param first, second keys of A and B in a map
-  /// @param argument      key in `run_args`
-  void join(const std::string& key, const core::Value& from, const char* first, const char* second,
-            const char* argument, core::Value& step);
+  void read_extra_hosts(const core::Value& container, core::Value& step);
 
   TaskDocument& document_;
-  const TaskFrame& task_;
-  std::string place_;  ///< Name of the container for messages, such as `container 'x'`.
-  bool has_told_of_entry_points_ = false;  ///< The notice about entry points was given.
+  const TaskContext& task_;
+  std::string label_;  ///< Name of the container for messages, such as `container 'x'`.
+  bool has_entry_point_notice_ = false;  ///< The notice about entry points has been given.
 };
 
 }  // namespace pipeline::ecs_import

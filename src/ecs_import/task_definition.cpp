@@ -41,11 +41,11 @@ class TaskReader {
   void check_gpus(const core::Value& pipeline);
 
   TaskDocument document_;
-  TaskFrame frame_;
+  TaskContext context_;
   std::string family_;
 };
 
-/// Fills TaskFrame::volumes.
+/// Fills TaskContext::volumes.
 void TaskReader::read_volumes(const core::Value& task) {
   // For example `efsVolumeConfiguration`, which names a service of AWS.
   const auto is_of_service = [](const auto& member) {
@@ -66,16 +66,17 @@ void TaskReader::read_volumes(const core::Value& task) {
               .value_or("");
     } else if (std::ranges::none_of(volume->members, is_of_service)) {
       source = family_ + "-" + *name;
-      document_.notice("the volume '" + *name + "' is docker's volume '" + source +
-                           "' here, which stays when the task has ended",
-                       volume->span);
+      document_.report_unsupported("the volume '" + *name + "' is docker's volume '" + source +
+                                       "' here, which stays when the task has ended",
+                                   volume->span);
     }
-    if (!frame_.volumes.emplace(*name, source).second)
-      document_.wrong("there are two volumes '" + *name + "'", volume->span);
+    if (!context_.volumes.emplace(*name, source).second)
+      document_.report_error("there are two volumes '" + *name + "'", volume->span);
   }
 }
 
-/// Reads `1024` or `"1 vCPU"`, and `2048` or `"2 GB"`: the limits of all containers together.
+/// Reads the limits of all containers together: `cpu`, such as `1024` or `"1 vCPU"`, and `memory`,
+/// such as `2048` or `"2 GB"`.
 void TaskReader::read_limits(const core::Value& task) {
   const auto read = [&](const char* key, std::string_view unit, double factor,
                         const char* expected) -> std::optional<double> {
@@ -96,23 +97,23 @@ void TaskReader::read_limits(const core::Value& task) {
     return std::nullopt;
   };
   if (const auto units = read("cpu", "vcpu", 1024, "CPU units such as `1024`, or `\"1 vCPU\"`"))
-    frame_.cpus = *units / 1024;
+    context_.cpus = *units / 1024;
   if (const auto mebibytes = read("memory", "gb", 1024, "MiB such as `2048`, or `\"2 GB\"`"))
-    frame_.memory = static_cast<std::int64_t>(*mebibytes);
+    context_.memory = static_cast<std::int64_t>(*mebibytes);
 }
 
-/// Fills TaskFrame::may_fail: the containers that are not essential, except those for whose success
-/// another one waits, as a step that may fail does not keep that one from running. Returns whether
-/// any other failure ends the task.
+/// Fills TaskContext::may_fail with the containers that are not essential, except those for whose
+/// success another container waits: after a failed step with `allow_failure`, that container's step
+/// would still run. Returns true if the failure of any other container ends the task.
 bool TaskReader::read_essential(const std::vector<const core::Value*>& containers) {
-  std::vector<std::pair<std::string, core::Span>> others;
+  std::vector<std::pair<std::string, core::Span>> inessential;
   std::set<std::string> awaited, awaited_by_essential;  // Names in a condition SUCCESS.
   for (const core::Value* container : containers) {
     const core::Value *name = given(*container, "name"), *flag = given(*container, "essential"),
                       *dependencies = given(*container, "dependsOn");
     const bool is_essential =
         !flag || settings::read_bool("essential", *flag, document_.diagnostics()).value_or(true);
-    if (!is_essential && name) others.emplace_back(name->scalar, flag->span);
+    if (!is_essential && name) inessential.emplace_back(name->scalar, flag->span);
     if (!dependencies) continue;
     for (const core::Value& each : dependencies->items) {
       const core::Value *other = each.find("containerName"), *condition = each.find("condition");
@@ -121,19 +122,20 @@ bool TaskReader::read_essential(const std::vector<const core::Value*>& container
       if (is_essential) awaited_by_essential.insert(other->scalar);
     }
   }
-  bool is_fast = true;
-  for (const auto& [name, span] : others) {
+  bool ends_task = true;
+  for (const auto& [name, span] : inessential) {
     if (!awaited.contains(name)) {
-      frame_.may_fail.insert(name);
+      context_.may_fail.insert(name);
     } else if (!awaited_by_essential.contains(name)) {
-      is_fast = false;
-      document_.notice("'essential: false' of container '" + name +
-                           "' is honoured in part: the other steps continue when it fails, but the "
-                           "run counts as failed, because another container waits for its success",
-                       span);
+      ends_task = false;
+      document_.report_unsupported(
+          "'essential: false' of container '" + name +
+              "' is honoured in part: the other steps continue when it fails, but the "
+              "run counts as failed, because another container waits for its success",
+          span);
     }
   }
-  return is_fast;
+  return ends_task;
 }
 
 /// Reads the keys that become settings of all steps.
@@ -145,9 +147,9 @@ void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
       model::set_in(pipeline, {"settings", "docker", "network"},
                     model::text_value(mode->scalar, mode->span));
     else if (mode->scalar == "awsvpc")
-      document_.notice(
+      document_.report_unsupported(
           "'networkMode' awsvpc has no counterpart: containers are on the engine's bridge, and "
-          "reach each other by no name",
+          "cannot reach each other by name",
           mode->span);
     else
       settings::report_type(document_.diagnostics(), "networkMode", "bridge, host, awsvpc or none",
@@ -161,16 +163,17 @@ void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
       model::set_in(pipeline, {"settings", "docker", "run_args", argument},
                     model::text_value("host", mode->span));
     else
-      document_.notice(std::string("'") + key + "' " + mode->scalar +
-                           " is not honoured: each container has its own",
-                       mode->span);
+      document_.report_unsupported(
+          std::string("'") + key + "' " + mode->scalar +
+              " is not honoured: each container has a namespace of its own",
+          mode->span);
   }
   if (const core::Value* platform = document_.map_at("runtimePlatform", task)) {
     document_.check_keys(*platform, platform_keys, "'runtimePlatform'");
     const core::Value* system = given(*platform, "operatingSystemFamily");
     if (system && system->scalar != "LINUX")
-      document_.wrong("'" + system->scalar + "' containers cannot be run: only LINUX",
-                      system->span);
+      document_.report_error("'" + system->scalar + "' containers cannot be run: only LINUX",
+                             system->span);
     if (const core::Value* kind = given(*platform, "cpuArchitecture")) {
       if (kind->scalar == "X86_64" || kind->scalar == "ARM64")
         model::set_in(
@@ -189,12 +192,12 @@ void TaskReader::read_placement(const core::Value& task, core::Value& pipeline) 
     document_.check_keys(*constraint, constraint_keys, "a placement constraint");
     const core::Value* type = given(*constraint, "type");
     if (type && type->scalar == "distinctInstance") {
-      document_.notice(
+      document_.report_unsupported(
           "the placement constraint distinctInstance is not honoured: there is one host",
           constraint->span);
     } else if (!type || type->scalar != "memberOf") {
-      document_.wrong("a placement constraint has 'type' memberOf or distinctInstance",
-                      type ? type->span : constraint->span);
+      document_.report_error("a placement constraint must have 'type' memberOf or distinctInstance",
+                             type ? type->span : constraint->span);
     } else if (const auto expression = document_.text("expression", *constraint)) {
       expressions.items.push_back(
           model::text_value(*expression, given(*constraint, "expression")->span));
@@ -205,7 +208,7 @@ void TaskReader::read_placement(const core::Value& task, core::Value& pipeline) 
                   std::move(expressions));
 }
 
-/// Returns the value that the keys lead to, one map in the other; null if there is none.
+/// Returns the value at a path of keys through nested maps; null if there is none.
 const core::Value* member_at(const core::Value* map, std::initializer_list<const char*> path) {
   for (const char* key : path) map = map ? map->find(key) : nullptr;
   return map;
@@ -232,7 +235,7 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
   for (const core::Value& constraint : constraints->items) {
     const auto parsed = gpu::parse_placement(constraint.scalar);
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
-    if (!placement) continue;  // Reported elsewhere, with its position.
+    if (!placement) continue;  // The reader of the settings reports the error.
     const gpu::InstanceType* largest = nullptr;
     bool are_all_known = true;
     for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type", known)) {
@@ -262,14 +265,14 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
 }
 
 core::Value TaskReader::read(const core::Value& task) {
-  frame_.span = task.span;
+  context_.span = task.span;
   core::Value pipeline = model::empty_value(Kind::map, task.span);
   document_.check_keys(task, task_keys, "the task definition");
   if (const core::Value* family = given(task, "family")) {
     family_ = family->scalar;
     model::set(pipeline, "name", *family);
   } else {
-    document_.wrong("the task definition has no 'family'", task.span);
+    document_.report_error("the task definition has no 'family'", task.span);
     model::set(pipeline, "name", model::text_value("task", task.span));
   }
   core::Value tags = model::empty_value(Kind::list, task.span);
@@ -284,23 +287,25 @@ core::Value TaskReader::read(const core::Value& task) {
   read_volumes(task);
   read_limits(task);
   const auto containers = document_.maps("containerDefinitions", task);
-  if (containers.empty()) document_.wrong("the task definition has no containers", task.span);
+  if (containers.empty())
+    document_.report_error("the task definition has no containers", task.span);
   if (containers.size() > gpu::max_containers)
-    document_.wrong("the task definition has " + std::to_string(containers.size()) +
-                        " containers; ECS takes " + std::to_string(gpu::max_containers),
-                    containers[gpu::max_containers]->span);
+    document_.report_error("the task definition has " + std::to_string(containers.size()) +
+                               " containers; ECS takes " + std::to_string(gpu::max_containers),
+                           containers[gpu::max_containers]->span);
   for (const core::Value* container : containers)
-    if (const core::Value* name = given(*container, "name")) frame_.containers.insert(name->scalar);
-  const bool is_fast = read_essential(containers);
+    if (const core::Value* name = given(*container, "name"))
+      context_.containers.insert(name->scalar);
+  const bool fails_fast = read_essential(containers);
   model::set(pipeline, "execution_mode",
-             model::plain_value(is_fast ? "fail_fast" : "continue_on_failure", task.span));
+             model::plain_value(fails_fast ? "fail_fast" : "continue_on_failure", task.span));
   // A task is run for its effects, so its results are not reused.
   model::set(pipeline, "cache", model::plain_value("false", task.span));
   // All code of a task is in its images.
   model::set(pipeline, "code", model::empty_value(Kind::list, task.span));
   read_settings(task, pipeline);
   core::Value steps = model::empty_value(Kind::map, task.span);
-  ContainerReader reader(document_, frame_);
+  ContainerReader reader(document_, context_);
   for (const core::Value* container : containers) reader.read(*container, steps);
   model::set(pipeline, "steps", std::move(steps));
   check_gpus(pipeline);
@@ -336,9 +341,10 @@ void refuse_template(const core::Value& document, const std::string& file, std::
                     "not those of a task definition"
                   : "this is a service or task of ECS, which only names its task definition";
   refusal.span = (version ? version : is_template ? resources : named)->span;
-  refusal.suggestion = "`aws ecs describe-task-definition --task-definition " +
-                       (is_template ? "FAMILY` prints the task definition that was made from it"
-                                    : named->scalar + "` prints that, and `pipe import` reads it");
+  refusal.suggestion =
+      "`aws ecs describe-task-definition --task-definition " +
+      (is_template ? "FAMILY` prints the task definition that was made from it"
+                   : named->scalar + "` prints the definition, which `pipe import` reads");
   throw core::InputError({std::move(refusal)}, file, std::string(text));
 }
 

@@ -24,11 +24,12 @@ const core::Value* given(const core::Value& map, std::string_view key) {
   return value && value->kind != core::Value::Kind::null ? value : nullptr;
 }
 
-void TaskDocument::wrong(std::string message, core::Span span, std::vector<std::string> notes) {
+void TaskDocument::report_error(std::string message, core::Span span,
+                                std::vector<std::string> notes) {
   settings::report(diagnostics_, "bad-task", std::move(message), span, std::move(notes));
 }
 
-void TaskDocument::notice(std::string message, core::Span span) {
+void TaskDocument::report_unsupported(std::string message, core::Span span) {
   core::Diagnostic diagnostic;
   diagnostic.code = "not-honoured";
   diagnostic.message = std::move(message);
@@ -38,32 +39,38 @@ void TaskDocument::notice(std::string message, core::Span span) {
 }
 
 void TaskDocument::check_keys(const core::Value& map, std::span<const TaskKey> known,
-                              const std::string& place) {
+                              const std::string& label) {
   std::vector<std::string> names;
   for (const auto& key : known) names.emplace_back(key.name);
   for (const auto& [key, value] : map.members) {
     const auto found = std::find_if(known.begin(), known.end(),
                                     [&](const TaskKey& each) { return key.scalar == each.name; });
     if (found == known.end())
-      settings::report(diagnostics_, "unknown-key", "unknown key '" + key.scalar + "' in " + place,
+      settings::report(diagnostics_, "unknown-key", "unknown key '" + key.scalar + "' in " + label,
                        key.span, {"ECS has no such key there"},
                        core::did_you_mean(key.scalar, names));
     else if (found->notice && !is_blank(value))
-      notice("'" + key.scalar + "' of " + place + " is not honoured: " + found->notice, key.span);
+      report_unsupported("'" + key.scalar + "' of " + label + " is not honoured: " + found->notice,
+                         key.span);
   }
 }
 
-std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const core::Value& value,
-                                                std::int64_t min, std::int64_t max) {
+std::optional<std::int64_t> TaskDocument::whole_number(const std::string& key,
+                                                       const core::Value& value, std::int64_t min,
+                                                       std::int64_t max) {
   std::int64_t number = 0;
   const auto& digits = value.scalar;
+  bool is_too_large = false;
   if (value.kind == core::Value::Kind::scalar) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-    if (is_number && number >= min && number <= max) return number;
+    const bool has_digits_only = end == digits.data() + digits.size();
+    if (error == std::errc() && has_digits_only && number >= min && number <= max) return number;
+    const bool overflows = error == std::errc::result_out_of_range && digits[0] != '-';
+    is_too_large = has_digits_only && (overflows || number > max);
   }
-  settings::report_type(diagnostics_, key, "a whole number, at least " + std::to_string(min),
-                        value);
+  const auto range =
+      is_too_large ? "at most " + std::to_string(max) : "at least " + std::to_string(min);
+  settings::report_type(diagnostics_, key, "a whole number, " + range, value);
   return std::nullopt;
 }
 
@@ -92,7 +99,7 @@ std::vector<const core::Value*> TaskDocument::maps(const std::string& key, const
 std::optional<std::string> TaskDocument::text(const std::string& key, const core::Value& map) {
   const core::Value* value = given(map, key);
   if (!value) {
-    wrong("'" + key + "' is missing here", map.span);
+    report_error("'" + key + "' is missing here", map.span);
     return std::nullopt;
   }
   return settings::read_text(key, *value, settings::formats::text, diagnostics_);

@@ -31,17 +31,17 @@ class TaskDocument {
       : diagnostics_(diagnostics), notices_(notices) {}
 
   settings::Diagnostics& diagnostics() { return diagnostics_; }
-  /// Reports an error.
-  void wrong(std::string message, core::Span span, std::vector<std::string> notes = {});
+  /// Reports what ECS would reject.
+  void report_error(std::string message, core::Span span, std::vector<std::string> notes = {});
   /// Reports a feature that ECS supports and pipe does not.
-  void notice(std::string message, core::Span span);
+  void report_unsupported(std::string message, core::Span span);
 
   /// Reports keys that ECS does not know, and those that pipe does not support.
-  /// @param place the map's name for messages, such as `container 'train'`
-  void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
+  /// @param label the map's name for messages, such as `container 'train'`
+  void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& label);
   /// Returns the value as a whole number; reports another value, and a number out of the range.
-  std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
-                                    std::int64_t min, std::int64_t max);
+  std::optional<std::int64_t> whole_number(const std::string& key, const core::Value& value,
+                                           std::int64_t min, std::int64_t max);
   /// Returns the key's map, or null; reports another value.
   const core::Value* map_at(const std::string& key, const core::Value& parent);
   /// Returns the maps of the key's list; reports items that are not maps.

@@ -17,10 +17,10 @@ inline constexpr std::array task_keys{
     TaskKey{"family"}, TaskKey{"containerDefinitions"}, TaskKey{"volumes"},
     TaskKey{"placementConstraints"}, TaskKey{"cpu"}, TaskKey{"memory"}, TaskKey{"networkMode"},
     TaskKey{"ipcMode"}, TaskKey{"pidMode"}, TaskKey{"runtimePlatform"}, TaskKey{"tags"},
-    TaskKey{"taskRoleArn", "no credentials of AWS roles are handed out"},
-    TaskKey{"executionRoleArn", "images are pulled as `docker login` has it"},
+    TaskKey{"taskRoleArn", "steps get no credentials of AWS roles"},
+    TaskKey{"executionRoleArn", "images are pulled with the credentials of `docker login`"},
     TaskKey{"proxyConfiguration", "there is no App Mesh proxy"},
-    TaskKey{"inferenceAccelerators", "there are none here"},
+    TaskKey{"inferenceAccelerators", "inference accelerators are not supported"},
     TaskKey{"ephemeralStorage", "containers share the engine's disk"},
     TaskKey{"enableFaultInjection", "no faults are injected"}, TaskKey{"requiresCompatibilities"},
     // Keys that only DescribeTaskDefinition returns:
@@ -61,13 +61,13 @@ inline constexpr std::array container_keys{
     TaskKey{"portMappings", "no ports are published: steps are not services"},
     TaskKey{"links", "containers do not know each other by name"},
     TaskKey{"volumesFrom", "name the volumes under 'mountPoints'"},
-    TaskKey{"repositoryCredentials", "images are pulled as `docker login` has it"},
+    TaskKey{"repositoryCredentials", "images are pulled with the credentials of `docker login`"},
     TaskKey{"restartPolicy", "`retry` in a pipeline file does that"},
     TaskKey{"startTimeout", "`timeout` in a pipeline file limits a whole step"},
     TaskKey{"stopTimeout", "a step has 10 seconds to stop"},
     TaskKey{"healthCheck", "no step waits for another's health"},
-    TaskKey{"logConfiguration", "what a step prints is kept by pipe: `pipe logs`"},
-    TaskKey{"firelensConfiguration", "what a step prints is kept by pipe: `pipe logs`"},
+    TaskKey{"logConfiguration", "pipe keeps what a step prints: `pipe logs`"},
+    TaskKey{"firelensConfiguration", "pipe keeps what a step prints: `pipe logs`"},
     TaskKey{"interactive", "a step's standard input is empty"},
     TaskKey{"pseudoTerminal", "steps have no terminal"},
     TaskKey{"credentialSpecs", "there is no Active Directory"}};
@@ -76,8 +76,8 @@ inline constexpr std::array volume_keys{
     TaskKey{"name"},
     TaskKey{"host"},
     TaskKey{"dockerVolumeConfiguration",
-            "driver, scope and labels are those that docker gives a volume by itself"},
-    TaskKey{"configuredAtLaunch", "what is configured at launch is not known here"},
+            "the volume has docker's default driver, scope and labels"},
+    TaskKey{"configuredAtLaunch", "the configuration at launch is not known"},
     TaskKey{"efsVolumeConfiguration", "Amazon EFS cannot be mounted here"},
     TaskKey{"fsxWindowsFileServerVolumeConfiguration", "Amazon FSx cannot be mounted here"},
     TaskKey{"s3filesVolumeConfiguration", "Amazon S3 cannot be mounted here"}};
@@ -101,6 +101,7 @@ inline constexpr std::array mount_keys{TaskKey{"sourceVolume"}, TaskKey{"contain
 inline constexpr std::array capability_keys{TaskKey{"add"}, TaskKey{"drop"}};
 inline constexpr std::array device_keys{TaskKey{"hostPath"}, TaskKey{"containerPath"},
                                         TaskKey{"permissions"}};
+inline constexpr std::array extra_host_keys{TaskKey{"hostname"}, TaskKey{"ipAddress"}};
 inline constexpr std::array tmpfs_keys{TaskKey{"containerPath"}, TaskKey{"size"},
                                        TaskKey{"mountOptions"}};
 inline constexpr std::array control_keys{TaskKey{"namespace"}, TaskKey{"value"}};

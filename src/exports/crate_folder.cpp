@@ -12,9 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes the pipeline's file into the crate and returns its name. If the file is gone, or is
-/// outside of the project, writes the recorded steps instead: the record of a run that somebody
-/// else has made may name any file.
+/// Writes the pipeline's file into the crate and returns the file's name there. Writes the recorded
+/// steps instead if the file is gone, if it is outside of the project, because the record of a run
+/// that somebody else has made may name any file, or if its name is not also an RO-Crate
+/// identifier.
 std::string write_workflow(store::RunStore& store, const store::RunRecord& run,
                            const CrateFolder& folder) {
   const fs::path file = run.file;
@@ -27,8 +28,8 @@ std::string write_workflow(store::RunStore& store, const store::RunRecord& run,
     return file.filename().string();
   }
   folder.note(
-      "note: the crate has the recorded steps of the pipeline, because its file is "
-      "missing, or outside of the project: " +
+      "note: the crate has the recorded steps in place of the pipeline's file, which is missing, "
+      "outside of the project, or has a name with other characters than A-Z a-z 0-9 . _ -: " +
       run.file + "\n");
   const auto& recorded = run.same_as.empty() ? run.id : run.same_as;
   core::write_file_atomically(
@@ -46,12 +47,12 @@ void write_crate(store::RunStore& store, store::ArtifactStore& artifacts, const 
     throw core::InputError("'" + crate.string() + "' is there already",
                            "name another folder with -o, or remove it");
   core::make_folders(crate);
-  const CrateOptions parts{
+  const CrateOptions options{
       write_workflow(store, facts.run, folder), folder.license,
       [&](const core::Digest& digest) { return artifacts.looks_whole(digest); }};
   for (const auto& step : facts.steps)
     for (const auto& output : step.record.outputs) {
-      if (!parts.has_content(output.digest)) {
+      if (!options.has_content(output.digest)) {
         folder.note("note: " + step.record.name + "." + output.name +
                     " is not in the crate: its content is not on this machine\n");
         continue;
@@ -62,7 +63,7 @@ void write_crate(store::RunStore& store, store::ArtifactStore& artifacts, const 
       artifacts.copy_out(output.digest, crate / path);
     }
   const auto metadata =
-      ro_crate(facts, parts).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+      ro_crate(facts, options).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   core::write_file_atomically(crate / "ro-crate-metadata.json", metadata + "\n");
 }
 

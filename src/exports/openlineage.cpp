@@ -33,7 +33,7 @@ class EventWriter {
   }
 
  private:
-  /// Returns the type of the event for the end; null if there is no end yet.
+  /// Returns the type of the event for the end; null for a status that has no such event.
   static const char* end_of(RunStatus status) {
     return status == RunStatus::succeeded     ? "COMPLETE"
            : status == RunStatus::failed      ? "FAIL"

@@ -4,6 +4,7 @@
 
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
+#include "core/notebook.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::exports {
@@ -13,8 +14,15 @@ using nlohmann::json;
 
 /// Returns the digest with the name of its algorithm. A folder has the digest of its tree, by an
 /// algorithm of pipe's own.
-json digest_of(const core::Digest& digest, bool is_folder = false) {
+json digest_of(const core::Digest& digest, bool is_folder) {
   return {{is_folder ? "pipeTreeSha256" : "sha256", digest.hex()}};
+}
+
+/// Returns the digest of code. In the parts of a key, a notebook is digested by its code cells, and
+/// many files by their first folder, with a slash at the end of its name, or `.`.
+json digest_of_code(const std::string& file, const core::Digest& digest) {
+  if (core::is_notebook(file)) return {{"pipeCellsSha256", digest.hex()}};
+  return digest_of(digest, file.ends_with('/') || file == ".");
 }
 
 std::string uri_of(const std::string& run, const std::string& output) {
@@ -33,12 +41,12 @@ json materials_of(const RunFacts& made, const StepFacts& step) {
   auto materials = json::array();
   for (const auto& [file, digest] : step.code)
     materials.push_back({{"uri", "file:" + net::url_encode(file, "/")},
-                         {"digest", digest_of(digest)},
+                         {"digest", digest_of_code(file, digest)},
                          {"name", "code"}});
   for (const auto& input : step.inputs)
     for (const auto& artifact : input.artifacts)
       materials.push_back({{"uri", uri_of(artifact)},
-                           {"digest", digest_of(artifact.digest)},
+                           {"digest", digest_of(artifact.digest, artifact.is_folder)},
                            {"name", "input " + input.name}});
   const auto& image = step.record.image;
   constexpr std::string_view algorithm = "sha256:";

@@ -16,24 +16,31 @@ class Makers {
     for (const auto& step : steps)
       for (const auto& output : step.outputs)
         for (const auto& name : {std::string(), step.name})
-          known_.try_emplace({output.digest, name},
-                             TakenArtifact{output.digest, step.name + "." + output.name, step.run});
+          known_.try_emplace({output.digest, name}, made(step, output));
   }
 
-  /// @param made_by the step that is meant, if several made the artifact
-  TakenArtifact of(const core::Digest& digest, const std::string& made_by = {}) {
-    const auto [place, is_new] =
-        known_.try_emplace({digest, made_by}, TakenArtifact{digest, {}, {}});
+  /// Returns the artifact with its maker, if a step made it.
+  /// @param made_by the step that is meant, if several made the artifact; empty: any
+  TakenArtifact find(const core::Digest& digest, const std::string& made_by = {}) {
+    const auto [known, is_new] =
+        known_.try_emplace({digest, made_by}, TakenArtifact{.digest = digest});
     if (is_new)
       if (const auto step = store_.lineage().producer(digest, std::nullopt, made_by))
         for (const auto& output : step->outputs)
-          if (output.digest == digest)
-            place->second = {digest, step->name + "." + output.name, step->run};
-    return place->second;
+          if (output.digest == digest) known->second = made(*step, output);
+    return known->second;
   }
 
  private:
+  static TakenArtifact made(const store::StepRecord& step, const store::OutputRecord& output) {
+    return {.digest = output.digest,
+            .maker = step.name + "." + output.name,
+            .run = step.run,
+            .is_folder = output.is_directory};
+  }
+
   store::RunStore& store_;
+  /// Keyed by the arguments of find().
   std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 
@@ -57,8 +64,9 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
       if (const auto data = store::data_input(part)) {
         InputFact input{data->first, {}};
         if (data->second.digest) {
-          input.artifacts.push_back(makers.of(*data->second.digest));
-          input.artifacts.back().source = public_name_of(data->second);
+          auto& artifact = input.artifacts.emplace_back(makers.find(*data->second.digest));
+          artifact.source = public_name_of(data->second);
+          artifact.is_folder |= data->second.kind == "folder";
         }
         facts.inputs.push_back(std::move(input));
       }
@@ -66,8 +74,8 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
       InputFact input{part.name.substr(input_prefix.size()), {}};
       if (digest) {
         for (const auto& [artifact, maker] : store.lineage().gathered(*digest))
-          input.artifacts.push_back(makers.of(artifact, maker));
-        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest, part.producer));
+          input.artifacts.push_back(makers.find(artifact, maker));
+        if (input.artifacts.empty()) input.artifacts.push_back(makers.find(*digest, part.producer));
       }
       facts.inputs.push_back(std::move(input));
     }
@@ -75,10 +83,10 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
     const auto known = std::ranges::find(facts.inputs, axis, &InputFact::name);
     auto& input =
         known == facts.inputs.end() ? facts.inputs.emplace_back(InputFact{axis, {}}) : *known;
-    input.artifacts = {makers.of(artifact)};
+    input.artifacts = {makers.find(artifact)};
   }
   if (record.attempts > 0 && record.ended == WallTime{})
-    record.ended = record.started;  // Its driver was killed.
+    record.ended = record.started;  // The driver was killed.
   facts.record = std::move(record);
   return facts;
 }
@@ -87,7 +95,7 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
 
 RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version) {
   RunFacts facts{run, {}, std::move(version)};
-  if (run.ended == WallTime{}) facts.run.ended = run.started;  // Its driver was killed.
+  if (run.ended == WallTime{}) facts.run.ended = run.started;  // The driver was killed.
   auto steps = store.runs().steps(run.id);
   Makers makers(store, steps);
   for (auto& step : steps) facts.steps.push_back(step_facts(store, std::move(step), makers));
@@ -98,10 +106,10 @@ std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Diges
                                        const std::string& step, const std::string& run,
                                        std::string version) {
   auto maker = store.lineage().producer(artifact, std::nullopt, step, run);
-  const auto its_run = maker ? store.runs().find(maker->run) : std::nullopt;
-  if (!its_run) return std::nullopt;
-  RunFacts facts{*its_run, {}, std::move(version)};
-  Makers makers(store, store.runs().steps(its_run->id));
+  const auto making_run = maker ? store.runs().find(maker->run) : std::nullopt;
+  if (!making_run) return std::nullopt;
+  RunFacts facts{*making_run, {}, std::move(version)};
+  Makers makers(store, store.runs().steps(making_run->id));
   facts.steps.push_back(step_facts(store, std::move(*maker), makers));
   return facts;
 }

@@ -14,8 +14,9 @@ namespace pipeline::exports {
 /// An artifact that a step took.
 struct TakenArtifact {
   core::Digest digest;
-  std::string maker;        ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
-  std::string run;          ///< The run of the maker.
+  std::string maker = {};   ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
+  std::string run = {};     ///< The run in which the maker made the artifact.
+  bool is_folder = false;   ///< The digest is that of a tree, by an algorithm of pipe's own.
   std::string source = {};  ///< For data from outside of pipelines: the name of its file, its
                             ///< address, or its published name.
 };
@@ -39,11 +40,13 @@ struct RunFacts {
   std::string version;  ///< Version of the program that writes the export.
 };
 
-/// Returns the facts of a run. @param version version of the program that writes the export
+/// Returns the facts of a run.
+/// @param version version of the program that writes the export
 RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version);
 
 /// Returns the facts of the step that made the artifact, and of that step's run; nothing if no step
-/// made the artifact. @param step,run the step that is meant, if several made an equal artifact
+/// made the artifact.
+/// @param step,run the step that is meant, if several made an equal artifact
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
                                        const std::string& step, const std::string& run,
                                        std::string version);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 namespace pipeline::graph_drawing {
 namespace {
 
+// Distances in pixels.
 constexpr double node_gap = 24, line_gap = 12, layer_gap = 44, margin = 16;
-/// Points of long edges between the layers. Beyond this number, long edges are straight.
+/// Maximum number of bends of all edges. If more were needed, long edges are straight.
 constexpr std::size_t max_bends = 20'000;
 
 using Edge = std::pair<std::size_t, std::size_t>;
@@ -19,8 +19,8 @@ struct Item {
   GraphSize size;
   std::size_t layer = 0;
   bool is_bend = false;
-  double x = 0;                           ///< Position of its middle.
-  std::vector<std::size_t> above, below;  ///< The items that it is connected with.
+  double x = 0;                           ///< Position of the middle.
+  std::vector<std::size_t> above, below;  ///< The connected items of the layers above and below.
 };
 
 class Layering {
@@ -31,18 +31,18 @@ class Layering {
   }
 
   GraphLayout run() {
-    assign_layers(in_order());
-    bend();
-    place();
+    assign_layers(topological_order());
+    add_bends();
+    place_side_by_side();
     constexpr int sweeps = 12;
     for (int i = 0; i < sweeps; ++i) sort_layers(i % 2 == 0);
     for (int i = 0; i < sweeps; ++i) align_layers(i % 2 == 0);
-    return drawn();
+    return result();
   }
 
  private:
   /// Returns the nodes in an order in which no edge leads back, and marks the edges that would.
-  std::vector<std::size_t> in_order() {
+  std::vector<std::size_t> topological_order() {
     enum class Mark { none, open, done };
     const auto count = items_.size();
     std::vector<std::vector<std::size_t>> leaving(count);
@@ -51,7 +51,8 @@ class Layering {
     std::vector<std::size_t> order;
     for (std::size_t start = count; start-- > 0;) {
       if (marks[start] != Mark::none) continue;
-      std::vector<std::pair<std::size_t, std::size_t>> path{{start, 0}};  // Node, edges seen.
+      std::vector<std::pair<std::size_t, std::size_t>> path{
+          {start, 0}};  // A node, and the number of its edges that were followed.
       marks[start] = Mark::open;
       while (!path.empty()) {
         auto& [node, seen] = path.back();
@@ -95,7 +96,7 @@ class Layering {
   }
 
   /// Gives long edges a bend in each layer that they cross. Edges that leave one node share bends.
-  void bend() {
+  void add_bends() {
     std::size_t needed = 0;
     for (std::size_t i = 0; i < edges_.size(); ++i)
       if (!is_back_[i])
@@ -111,7 +112,7 @@ class Layering {
         const auto [known, is_new] = bends.emplace(std::pair(from, layer), items_.size());
         if (is_new) {
           layers_[layer].push_back(items_.size());
-          items_.push_back({{0, 0}, layer, true, 0, {}, {}});
+          items_.push_back({.size = {}, .layer = layer, .is_bend = true});
         }
         chain.push_back(known->second);
       }
@@ -132,7 +133,7 @@ class Layering {
   }
 
   /// Puts the items of each layer beside each other.
-  void place() {
+  void place_side_by_side() {
     for (const auto& layer : layers_) {
       double x = 0;
       for (std::size_t i = 0; i < layer.size(); ++i)
@@ -197,7 +198,7 @@ class Layering {
         items_[layer[i]].x = pool.mean() + offsets[i];
   }
 
-  GraphLayout drawn() {
+  GraphLayout result() const {
     double left = 0, right = 0;
     for (const auto& item : items_) {
       left = std::min(left, item.x - item.size.width / 2);
@@ -214,20 +215,21 @@ class Layering {
     }
     GraphLayout layout;
     layout.size = {right - left + 2 * margin, std::max(2 * margin, y - layer_gap + margin)};
-    const auto at = [&](std::size_t item, double part) {
+    // -1: the point on the upper side of the item, 0: its middle, 1: the point on its lower side.
+    const auto point_of = [&](std::size_t item, double side) {
       const auto& size = items_[item].size;
       // A bend passes the whole height of its layer.
       const auto height = items_[item].is_bend ? heights[items_[item].layer] : size.height;
       return GraphPoint{items_[item].x - left + margin,
-                        middles[items_[item].layer] + part * height / 2};
+                        middles[items_[item].layer] + side * height / 2};
     };
     for (std::size_t i = 0; i < items_.size(); ++i)
-      if (!items_[i].is_bend) layout.nodes.push_back(at(i, 0));
+      if (!items_[i].is_bend) layout.nodes.push_back(point_of(i, 0));
     for (const auto& chain : chains_) {
       auto& points = layout.edges.emplace_back();
       for (std::size_t k = 0; k < chain.size(); ++k) {
-        if (k > 0) points.push_back(at(chain[k], -1));
-        if (k + 1 < chain.size()) points.push_back(at(chain[k], 1));
+        if (k > 0) points.push_back(point_of(chain[k], -1));
+        if (k + 1 < chain.size()) points.push_back(point_of(chain[k], 1));
       }
     }
     return layout;

@@ -9,6 +9,7 @@
 
 namespace pipeline::graph_drawing {
 
+/// All lengths are in pixels.
 struct GraphSize {
   double width = 0, height = 0;
 };

@@ -9,8 +9,8 @@
 namespace pipeline::graph_drawing {
 namespace {
 
-constexpr double name_width = 7.8, detail_width = 6.6;  ///< Widths of a character, in monospace.
-constexpr double padding = 12, one_line = 30, two_lines = 44;
+constexpr double name_width = 7.8, detail_width = 6.6;  ///< Widths of a character in pixels.
+constexpr double padding = 12, one_line = 30, two_lines = 44, min_width = 60;  // Pixels.
 constexpr std::size_t max_line_length = 44;
 
 constexpr const char* style =
@@ -43,7 +43,7 @@ std::string number(double value) {
   if (tenths % 10) text += "." + std::to_string(std::abs(tenths % 10));
   return text;
 }
-std::string pair_of(double x, double y) { return number(x) + "," + number(y); }
+std::string coordinates(double x, double y) { return number(x) + "," + number(y); }
 
 std::string clipped(const std::string& text) {
   return text.size() <= max_line_length ? text : text.substr(0, max_line_length - 3) + "...";
@@ -55,7 +55,7 @@ GraphSize size_of(const GraphNode& node) {
                               static_cast<double>(details.size()) * detail_width);
   // The corners of a step with a condition need room.
   const double sides = node.is_conditional ? 2 * padding + 12 : 2 * padding;
-  return {std::max(width + sides, 60.0), details.empty() ? one_line : two_lines};
+  return {std::max(width + sides, min_width), details.empty() ? one_line : two_lines};
 }
 
 std::string text(const char* kind, double x, double y, const std::string& content) {
@@ -70,10 +70,10 @@ std::string drawn(const GraphNode& node, GraphPoint middle) {
   std::string svg = "<g><title>" + escaped(node_label(node)) + "</title>";
   if (node.is_conditional) {
     const double corner = 10, right = left + size.width, bottom = top + size.height;
-    svg += "<polygon class=\"when\" points=\"" + pair_of(left, middle.y) + " " +
-           pair_of(left + corner, top) + " " + pair_of(right - corner, top) + " " +
-           pair_of(right, middle.y) + " " + pair_of(right - corner, bottom) + " " +
-           pair_of(left + corner, bottom) + "\"/>";
+    svg += "<polygon class=\"when\" points=\"" + coordinates(left, middle.y) + " " +
+           coordinates(left + corner, top) + " " + coordinates(right - corner, top) + " " +
+           coordinates(right, middle.y) + " " + coordinates(right - corner, bottom) + " " +
+           coordinates(left + corner, bottom) + "\"/>";
   } else {
     svg += "<rect class=\"step\" x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" +
            number(size.width) + "\" height=\"" + number(size.height) + "\" rx=\"6\"/>";
@@ -97,15 +97,16 @@ std::string path(const std::string& curve, const Line& line, const std::string& 
 
 /// Returns the path of an edge: curved between two layers, straight along the nodes that it passes.
 std::string curve_through(const std::vector<GraphPoint>& points) {
-  auto curve = "M" + pair_of(points[0].x, points[0].y);
+  auto curve = "M" + coordinates(points[0].x, points[0].y);
   for (std::size_t i = 1; i < points.size(); ++i) {
     const auto &from = points[i - 1], &to = points[i];
     if (i % 2 == 0) {
-      curve += "L" + pair_of(to.x, to.y);
+      curve += "L" + coordinates(to.x, to.y);
       continue;
     }
     const auto half = (from.y + to.y) / 2;
-    curve += "C" + pair_of(from.x, half) + " " + pair_of(to.x, half) + " " + pair_of(to.x, to.y);
+    curve += "C" + coordinates(from.x, half) + " " + coordinates(to.x, half) + " " +
+             coordinates(to.x, to.y);
   }
   return curve;
 }
@@ -115,12 +116,12 @@ std::string curve_through(const std::vector<GraphPoint>& points) {
 std::string curve_back(GraphPoint from, GraphSize from_size, GraphPoint to, GraphSize to_size) {
   const double begin = from.x + from_size.width / 2, end = to.x + to_size.width / 2;
   const double outside = std::max(begin, end) + 34, apart = from.y == to.y ? 8 : 0;
-  return "M" + pair_of(begin, from.y + apart) + "C" + pair_of(outside, from.y + apart) + " " +
-         pair_of(outside, to.y - apart) + " " + pair_of(end, to.y - apart);
+  return "M" + coordinates(begin, from.y + apart) + "C" + coordinates(outside, from.y + apart) +
+         " " + coordinates(outside, to.y - apart) + " " + coordinates(end, to.y - apart);
 }
 
-/// Returns the point of a curve's last part with most room for a label, near the end that it does
-/// not share with others.
+/// Returns the point of a curve's last part with most room for a label: near the end that other
+/// curves do not share. The point is that of a Bezier curve of curve_through() at `t`.
 GraphPoint label_point(const std::vector<GraphPoint>& points, bool shares_begin, bool shares_end) {
   const auto &a = points[points.size() - 2], &b = points.back();
   const double t = shares_begin == shares_end ? 0.5 : shares_end ? 0.25 : 0.75;
@@ -165,17 +166,17 @@ std::string svg_of(const StepGraph& graph) {
   const auto layout = layout_graph(sizes, edges);
 
   constexpr std::size_t max_labelled_lines = 60;
-  constexpr double room_for_returns = 40;
+  constexpr double room_for_returns = 40;  // For curve_back(), on the right.
   const double width = layout.size.width + (edges.size() < lines.size() ? room_for_returns : 0);
   auto svg = head(graph.pipeline, width, layout.size.height);
   std::string labels;
-  std::size_t number_of_edge = 0;
+  std::size_t layout_edge = 0;
   for (const auto& [ends, line] : lines) {
     const auto& [from, to] = ends;
     const auto title = graph.nodes[from].name + " to " + graph.nodes[to].name +
                        (line.labels.empty() ? "" : ": " + line.labels);
     std::vector<GraphPoint> points;
-    if (!line.is_next) points = layout.edges[number_of_edge++];
+    if (!line.is_next) points = layout.edges[layout_edge++];
     svg += path(points.empty()
                     ? curve_back(layout.nodes[from], sizes[from], layout.nodes[to], sizes[to])
                     : curve_through(points),

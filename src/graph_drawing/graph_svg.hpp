@@ -8,6 +8,7 @@
 
 namespace pipeline::graph_drawing {
 
+/// Returns the graph as an SVG document.
 std::string svg_of(const StepGraph& graph);
 
 }  // namespace pipeline::graph_drawing

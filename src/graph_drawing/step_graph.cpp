@@ -27,33 +27,41 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
   for (const auto& step : pipeline.steps) {
     const auto& name = node_name(step);
     node_of.emplace(step.name, name);
-    const auto [place, is_new] = positions.emplace(name, graph.nodes.size());
+    const auto [position, is_new] = positions.emplace(name, graph.nodes.size());
     if (is_new)
       graph.nodes.push_back({name, 0, rounds_of(step, pipeline), step.when.has_value(),
                              step.run_on == RunOn::failure  ? "failure"
                              : step.run_on == RunOn::always ? "always"
                                                             : ""});
-    if (step.instance) ++graph.nodes[place->second].instances;
+    if (step.instance) ++graph.nodes[position->second].instances;
   }
   std::set<GraphEdge> seen;
-  const auto add = [&](const std::string& from, const StepSpec& to, std::string label, bool is_data,
-                       bool is_next = false) {
-    GraphEdge edge{node_of.at(from), node_name(to), std::move(label), is_data, is_next};
+  const auto add = [&](GraphEdge edge) {
     if (seen.insert(edge).second) graph.edges.push_back(std::move(edge));
   };
   for (const auto& step : pipeline.steps) {
+    const auto& to = node_name(step);
     for (const auto& input : step.inputs) {
-      for (const auto& source : input.sources) add(source.step, step, source.output, true);
-      if (input.then) add(input.then->step, step, "next " + input.then->output, true, true);
+      for (const auto& source : input.sources)
+        add({.from = node_of.at(source.step), .to = to, .label = source.output, .is_data = true});
+      if (const auto& next = input.then)
+        add({.from = node_of.at(next->step),
+             .to = to,
+             .label = "next " + next->output,
+             .is_data = true,
+             .is_next = true});
     }
     if (step.when)
       for (const auto& [name, value] : step.when->outputs)
-        add(value.source.step, step, "when", false);
+        add({.from = node_of.at(value.source.step), .to = to, .label = "when"});
     if (step.matrix)
       for (const auto& axis : step.matrix->axes)
         if (axis.items)
-          add(axis.items->source.step, step, "each of " + axis.items->source.output, true);
-    for (const auto& other : step.after) add(other, step, "", false);
+          add({.from = node_of.at(axis.items->source.step),
+               .to = to,
+               .label = "each of " + axis.items->source.output,
+               .is_data = true});
+    for (const auto& other : step.after) add({.from = node_of.at(other), .to = to, .label = {}});
   }
   return graph;
 }

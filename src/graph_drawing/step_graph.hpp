@@ -9,19 +9,20 @@
 
 namespace pipeline::graph_drawing {
 
+/// A step; for a step with a matrix or rounds, all of its instances.
 struct GraphNode {
   std::string name;
   std::size_t instances = 0;  ///< 0: the step has no matrix.
   unsigned rounds = 0;        ///< Maximum number of rounds; 0: the step is not repeated.
   bool is_conditional = false;
-  std::string run_on;  ///< Empty: success.
+  std::string run_on;  ///< `failure` or `always`; empty: the default, success.
 };
 
 struct GraphEdge {
   std::string from, to;
   std::string label;     ///< The output's name, or `when`; empty for an `after`.
-  bool is_data = false;  ///< The step reads the output.
-  bool is_next = false;  ///< From one round to the next, against the direction of the others.
+  bool is_data = false;  ///< The step `to` reads the output.
+  bool is_next = false;  ///< Leads from one round to the next, back to an earlier step.
   auto operator<=>(const GraphEdge&) const = default;
 };
 
@@ -31,6 +32,7 @@ struct StepGraph {
   std::vector<GraphEdge> edges;
 };
 
+/// Returns the graph; equal edges of several instances are one.
 StepGraph graph_of(const PipelineSpec& pipeline);
 
 /// Returns the text below a node's name: `3 instances, run_on: always`; may be empty.

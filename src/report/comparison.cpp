@@ -57,8 +57,8 @@ class Comparison {
   }
 
  private:
-  /// Notes that a row is the value of an instance of a matrix.
-  /// @param rest the name without the step
+  /// If the step is an instance of a matrix, records the name of its value for all instances.
+  /// @param rest the value's name without the step
   void note_instance(const std::string& step, const std::string& rest) {
     const auto base = model::base_name(step);
     if (base != step) matrices_.emplace(step + rest, std::string(base) + "[*]" + rest);
@@ -88,7 +88,9 @@ class Comparison {
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))
         continue;
-      const auto text = part.value.size() == 64 ? part.value.substr(0, 12) : part.value;
+      constexpr std::size_t digest_digits = 64, shown_digits = 12;
+      const auto text =
+          part.value.size() == digest_digits ? part.value.substr(0, shown_digits) : part.value;
       const bool is_code = part.name.starts_with("code ");
       const auto rest = ": " + (is_code ? part.name.substr(5) : part.name);
       note_instance(step.name, rest);
@@ -115,7 +117,8 @@ json range_of(const std::vector<json>& values) {
   return "mean " + shown_value(mean) + ", " + shown_value(low) + " to " + shown_value(high);
 }
 
-/// Returns the value that all instances have, or how many they have with a digest of them.
+/// Returns the value that all instances have, or the number of different values and a digest of
+/// all.
 json summary_of(const std::vector<json>& values) {
   std::set<json> different;
   core::Hasher hasher;
@@ -132,23 +135,24 @@ json summary_of(const std::vector<json>& values) {
 
 std::vector<ComparedRow> without_instances(const std::vector<ComparedRow>& rows) {
   std::vector<ComparedRow> all;
-  std::map<std::string, std::size_t> places;
-  std::map<std::size_t, std::vector<std::vector<json>>> instances;  // Keyed by place, then by run.
+  std::map<std::string, std::size_t> positions;
+  std::map<std::size_t, std::vector<std::vector<json>>>
+      instances;  // Keyed by position in `all`, then by run.
   for (const auto& row : rows) {
     if (row.of_matrix.empty()) {
       all.push_back(row);
       continue;
     }
-    const auto [place, is_new] = places.try_emplace(row.group + " " + row.of_matrix, all.size());
+    const auto [known, is_new] = positions.try_emplace(row.group + " " + row.of_matrix, all.size());
     if (is_new) all.push_back({row.group, row.of_matrix, {}, row.is_result});
-    auto& of_runs = instances[place->second];
+    auto& of_runs = instances[known->second];
     of_runs.resize(row.values.size());
     for (std::size_t i = 0; i < row.values.size(); ++i) of_runs[i].push_back(row.values[i]);
   }
-  for (const auto& [place, of_runs] : instances)
+  for (const auto& [position, of_runs] : instances)
     for (const auto& values : of_runs)
-      all[place].values.push_back(all[place].group == "metric" ? range_of(values)
-                                                               : summary_of(values));
+      all[position].values.push_back(all[position].group == "metric" ? range_of(values)
+                                                                     : summary_of(values));
   return in_order(std::move(all));
 }
 

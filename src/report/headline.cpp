@@ -8,10 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/bounded_json.hpp"
 #include "core/text.hpp"
 #include "model/headlines.hpp"
 #include "model/instance.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::report {
 namespace {
@@ -35,8 +35,8 @@ bool is_better(double a, double b, std::string_view metric) {
   return is_better_lower(metric) ? a < b : a > b;
 }
 
-/// Adds a value of an instance to its headline.
-void add(const store::MetricRecord& metric, Headline& headline) {
+/// Adds the value of another instance of a matrix to the metric's headline.
+void add_instance(const store::MetricRecord& metric, Headline& headline) {
   const auto value = metric.last.value;
   const auto count = static_cast<double>(headline.instances);
   headline.mean = (headline.mean * count + value) / (count + 1);
@@ -46,18 +46,18 @@ void add(const store::MetricRecord& metric, Headline& headline) {
   headline.instance = metric.step;
 }
 
-using MetricName =
-    std::pair<std::string, std::string>;  // The step, without its instance, and the metric.
+/// The step, without its instance, and the name of the metric.
+using MetricName = std::pair<std::string, std::string>;
 
 /// Returns the headlines of those metrics that are wanted.
 std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metrics,
                                    const std::function<bool(const MetricName&)>& is_wanted) {
   std::vector<Headline> headlines;
-  std::map<MetricName, std::size_t> places;
+  std::map<MetricName, std::size_t> positions;
   for (const auto& metric : metrics) {
     const MetricName name(model::base_name(metric.step), metric.name);
     if (!std::isfinite(metric.last.value) || !is_wanted(name)) continue;
-    const auto [place, is_new] = places.try_emplace(name, headlines.size());
+    const auto [position, is_new] = positions.try_emplace(name, headlines.size());
     if (is_new)
       headlines.push_back({.step = name.first,
                            .name = metric.name,
@@ -66,27 +66,20 @@ std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metri
                            .instances = 1,
                            .mean = metric.last.value});
     else
-      add(metric, headlines[place->second]);
+      add_instance(metric, headlines[position->second]);
   }
   return headlines;
 }
 
-/// Returns the declarations of the run's steps.
-nlohmann::json declared_of(store::RunStore& store, const store::RunRecord& run) {
-  const auto& of = run.same_as.empty() ? run.id : run.same_as;
-  auto declared =
-      core::parse_json(store.key_values().find(store::declared_kind, of).value_or("{}"));
-  return declared.is_object() ? declared : nlohmann::json::object();
-}
-
-/// Returns the places of the metrics that the pipeline names itself as its headline.
+/// Returns the metrics that the pipeline names in `headline`, with their positions there.
 std::map<MetricName, std::size_t> named_headlines(const nlohmann::json& declared) {
   std::map<MetricName, std::size_t> named;
   for (const auto& [step, entry] : declared.items()) {
     if (!entry.is_object() || !entry.contains("headline") || !entry["headline"].is_object())
       continue;
-    for (const auto& [metric, place] : entry["headline"].items())
-      if (place.is_number_unsigned()) named.try_emplace({step, metric}, place.get<std::size_t>());
+    for (const auto& [metric, position] : entry["headline"].items())
+      if (position.is_number_unsigned())
+        named.try_emplace({step, metric}, position.get<std::size_t>());
   }
   return named;
 }
@@ -129,7 +122,7 @@ bool is_better_lower(std::string_view metric) {
 
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics) {
-  return last_steps(declared_of(store, run), metrics);
+  return last_steps(declared_steps(store, run), metrics);
 }
 
 std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
@@ -151,7 +144,7 @@ std::vector<store::MetricRecord> results_of(store::RunStore& store, const store:
 
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {
   const auto metrics = results_of(store, run);
-  const auto declared = declared_of(store, run);
+  const auto declared = declared_steps(store, run);
   if (const auto named = named_headlines(declared); !named.empty()) {
     auto all = headlines_in(metrics, [&](const auto& name) { return named.contains(name); });
     std::ranges::sort(all, {}, [&](const auto& each) { return named.at({each.step, each.name}); });

@@ -17,12 +17,12 @@ class Lineage {
  public:
   explicit Lineage(store::RunStore& store) : store_(store) {}
 
-  /// Returns null if no step made the artifact.
-  /// @param by time of use: another step may have made the same artifact later
+  /// Returns the entry of an artifact, as lineage_of() does; null if no step made the artifact.
+  /// @param used_at time of use: another step may have made the same artifact later
   /// @param made_by,run the step that is meant, if several made the artifact, and its run
-  json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
-          const std::string& made_by = {}, const std::string& run = {}) {
-    const auto step = store_.lineage().producer(artifact, by, made_by, run);
+  json entry_of(const core::Digest& artifact, std::optional<WallTime> used_at = std::nullopt,
+                const std::string& made_by = {}, const std::string& run = {}) {
+    const auto step = store_.lineage().producer(artifact, used_at, made_by, run);
     if (!step) return nullptr;
     json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
     for (const auto& output : step->outputs)
@@ -82,27 +82,27 @@ class Lineage {
       entry["inputs"][part.name.substr(6)] =
           source ? source_of(*source, step.started, part.producer) : json();
     }
-    // An entry of a folder is not an artifact itself.
+    // The artifact that an axis takes its values from: a value may be only an entry of a folder.
     for (const auto& [axis, artifact] : store_.lineage().matrix_inputs(step.key))
-      entry["inputs"][axis] = of(artifact, step.started);
+      entry["inputs"][axis] = entry_of(artifact, step.started);
   }
 
   /// Returns data from outside; of a published artifact also the step that made it.
-  json data_of(const store::DataOrigin& data, WallTime by) {
+  json data_of(const store::DataOrigin& data, WallTime used_at) {
     auto entry = json::object();
     if (data.kind == "artifact" && data.digest)
-      if (auto made = of(*data.digest, by); !made.is_null()) entry = std::move(made);
+      if (auto made = entry_of(*data.digest, used_at); !made.is_null()) entry = std::move(made);
     entry["data"] = {{"kind", data.kind}, {"source", data.source}};
     if (data.digest) entry["digest"] = data.digest->hex();
     return entry;
   }
 
   /// Returns the source of an input; a list of sources for a gathered input.
-  json source_of(const core::Digest& input, WallTime by, const std::string& made_by) {
+  json source_of(const core::Digest& input, WallTime used_at, const std::string& made_by) {
     const auto pieces = store_.lineage().gathered(input);
-    if (pieces.empty()) return of(input, by, made_by);
+    if (pieces.empty()) return entry_of(input, used_at, made_by);
     auto list = json::array();
-    for (const auto& piece : pieces) list.push_back(of(piece.artifact, by, piece.step));
+    for (const auto& piece : pieces) list.push_back(entry_of(piece.artifact, used_at, piece.step));
     return list;
   }
 
@@ -115,7 +115,7 @@ class Lineage {
 
 json lineage_of(store::RunStore& store, const core::Digest& artifact, const std::string& step,
                 const std::string& run) {
-  return Lineage(store).of(artifact, std::nullopt, step, run);
+  return Lineage(store).entry_of(artifact, std::nullopt, step, run);
 }
 
 }  // namespace pipeline::report

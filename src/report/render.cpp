@@ -37,7 +37,7 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-/// Returns the name of an allowed text for a Content-Security-Policy.
+/// Returns the source expression that allows the text in a Content-Security-Policy.
 std::string source_hash(std::string_view text) {
   const auto digest = core::sha256(text);
   return "'sha256-" +

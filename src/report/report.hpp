@@ -12,12 +12,12 @@
 
 namespace pipeline::report {
 
-/// Limits of a run's output in the data, in bytes of the page.
+/// Limits of the data of a run. Sizes are bytes of the page.
 struct ReportLimits {
   std::size_t logs = 1'500'000;        ///< All logs together; 0: no log is opened.
   std::size_t failed_log = 64 * 1024;  ///< The end of a failed step's log.
   std::size_t log = 8 * 1024;          ///< The end of any other log.
-  std::size_t pictures = 2'000'000;    ///< All pictures together.
+  std::size_t pictures = 2'000'000;    ///< All pictures together; 0: only their digests.
   CurveLimits curves = {.all_points = 40'000};
   std::size_t digits = 12;     ///< Length of an artifact's digest.
   bool checks_driver = false;  ///< Whether a running run whose driver is dead is shown as died.
@@ -43,7 +43,7 @@ struct ReportTemplates {
 std::string render_report(const nlohmann::json& data, const ReportTemplates& templates);
 
 /// Returns an element that shows the page inside another one, such as a notebook: scripts of the
-/// page have neither access to the other page nor to the address that it comes from.
+/// framed page have access neither to the other page nor to its origin.
 /// @param title read out to those who cannot see the frame
 std::string framed_report(const std::string& page, const std::string& title);
 

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "report/questions.hpp"
 #include "report/rank_entries.hpp"
 #include "report/run_data.hpp"
+#include "report/run_values.hpp"
 #include "store/failures.hpp"
 
 namespace pipeline::report {
@@ -105,7 +105,7 @@ json RunData::all() {
   known_pictures_ = pictures_.size();
   return {{"now", milliseconds_of(wall_now())},
           {"run", last_run_},
-          {"declared", declared()},
+          {"declared", declared_steps(store_, run_)},
           {"failures", last_failures_},
           {"steps", std::move(entries)},
           {"headlines", headlines()},
@@ -170,14 +170,7 @@ RunData::Stamp RunData::stamp_of(const store::StepRecord& step) {
 }
 
 std::string RunData::status() const {
-  if (run_.status != RunStatus::running || !limits_.checks_driver)
-    return std::string(to_string(run_.status));
-  switch (store_.drivers().liveness(run_)) {
-    case store::Liveness::dead: return "died";
-    case store::Liveness::unknown: return "unknown";
-    case store::Liveness::alive: break;
-  }
-  return "running";
+  return limits_.checks_driver ? live_status(store_, run_) : std::string(to_string(run_.status));
 }
 
 json RunData::run_entry() const {
@@ -195,13 +188,6 @@ json RunData::run_entry() const {
           {"note", run_.note},
           {"same_as", run_.same_as},
           {"parameters", core::parse_json(run_.parameters)}};
-}
-
-json RunData::declared() const {
-  // A run that reused everything has only recorded which earlier run it repeats.
-  const auto& id = run_.same_as.empty() ? run_.id : run_.same_as;
-  auto entry = core::parse_json(store_.key_values().find(store::declared_kind, id).value_or("{}"));
-  return entry.is_object() ? entry : json::object();
 }
 
 json RunData::step_entry(const store::StepRecord& step,
@@ -271,8 +257,7 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
-  // Where the record names no step, the n-th of equal outputs is that of the n-th step that made
-  // it.
+  // If the record names no step, the n-th of equal outputs is that of the n-th step that made one.
   std::map<core::Digest, std::size_t> seen;
   auto outputs = json::array();
   for (const auto& [artifact, step] : store_.lineage().gathered(input)) {

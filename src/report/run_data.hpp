@@ -36,7 +36,7 @@ class RunData {
   nlohmann::json details(const std::string& name);
 
  private:
-  /// The parts of a step that change while the run is running.
+  /// The values of a step that differ once its entry has to be made again.
   using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
 
   /// An output of a step of the run; points into `steps_`.
@@ -63,7 +63,6 @@ class RunData {
   static Stamp stamp_of(const store::StepRecord& step);
   std::string status() const;
   nlohmann::json run_entry() const;
-  nlohmann::json declared() const;
   /// Returns a step. Keys have one letter and empty members are left out, so that ten thousand
   /// steps stay small; docs/json.md has this table, too. `n` name, `s` status, `b` name without the
   /// matrix, `i` position in `images`, `m` message, `p` parameters, `a` attempts.

@@ -13,7 +13,7 @@ RunValues& RunTable::values_of(const store::RunRecord& run) {
     const auto& before = known->second.run();
     const bool has_ended = run.status != RunStatus::running && before.status != RunStatus::running;
     if (has_ended && before.ended == run.ended) {
-      known->second.take(run);
+      known->second.replace_record(run);
       return known->second;
     }
     values_.erase(known);

@@ -24,7 +24,7 @@ struct RunQuery {
 struct ListedRun {
   store::RunRecord record;
   std::vector<nlohmann::json> values = {};  ///< Values of the columns.
-  nlohmann::json sort_by = {};
+  nlohmann::json sort_by = {};              ///< The value of RunQuery::sort.
 };
 
 /// Finds runs in the store, which must outlive this object; caches the values of ended runs.

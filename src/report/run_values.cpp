@@ -1,11 +1,9 @@
 #include "report/run_values.hpp"
 
-#include <cmath>
 #include <cstdio>
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -160,6 +158,22 @@ json RunValues::value(const std::string& name) {
                              ? "name one such as params.NAME, metrics.NAME, metrics.STEP.NAME, "
                                "usage.cpu, usage.memory, run.status or run.seconds"
                              : core::did_you_mean(name, names));
+}
+
+json declared_steps(store::RunStore& store, const store::RunRecord& run) {
+  const auto& id = run.same_as.empty() ? run.id : run.same_as;
+  auto steps = core::parse_json(store.key_values().find(store::declared_kind, id).value_or("{}"));
+  return steps.is_object() ? steps : json::object();
+}
+
+std::string live_status(const store::RunStore& store, const store::RunRecord& run) {
+  if (run.status != RunStatus::running) return std::string(to_string(run.status));
+  switch (store.drivers().liveness(run)) {
+    case store::Liveness::dead: return "died";
+    case store::Liveness::unknown: return "unknown";
+    case store::Liveness::alive: break;
+  }
+  return "running";
 }
 
 std::string tags_of(const store::RunRecord& run) {

@@ -29,7 +29,7 @@ class RunValues {
 
   const store::RunRecord& run() const { return run_; }
   /// Replaces the record by a newer one of the same run, whose steps have not changed.
-  void take(store::RunRecord run) { run_ = std::move(run); }
+  void replace_record(store::RunRecord run) { run_ = std::move(run); }
   /// Returns the value; null if the run lacks it. Throws InputError for an unknown name.
   nlohmann::json value(const std::string& name);
 
@@ -57,6 +57,12 @@ class RunValues {
   std::optional<std::map<std::string, nlohmann::json>> parameters_, metrics_, usage_;
 };
 
+/// Returns the declarations of the run's steps in its pipeline (store::declared_kind), keyed by
+/// step; for a run that reused everything, those of the run that it repeats.
+nlohmann::json declared_steps(store::RunStore& store, const store::RunRecord& run);
+/// Returns the run's status. For a run that is recorded as running, returns the state of its
+/// driver: `running`, `died`, or `unknown` if this machine cannot tell.
+std::string live_status(const store::RunStore& store, const store::RunRecord& run);
 /// Returns the run's tags, separated by commas.
 std::string tags_of(const store::RunRecord& run);
 /// Returns the value as a table shows it.

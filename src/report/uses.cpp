@@ -15,8 +15,9 @@ class Uses {
  public:
   explicit Uses(store::RunStore& store) : store_(store) {}
 
+  /// Returns the list of the artifact's users, as uses_of() does.
   /// @param since time at which the artifact was made; a step that began earlier took an equal one
-  json of(const core::Digest& artifact, WallTime since = {}) {
+  json users_of(const core::Digest& artifact, WallTime since = {}) {
     auto users = json::array();
     for (const auto& step : store_.lineage().consumers(artifact))
       if (step.started >= since) users.push_back(entry_of(step, artifact));
@@ -34,7 +35,7 @@ class Uses {
     for (const auto& output : step.outputs) {
       json made{{"output", output.name}, {"digest", output.digest.hex()}, {"bytes", output.bytes}};
       if (seen_.insert(output.digest.hex() + step.run + "." + step.name).second)
-        made["used"] = of(output.digest, step.ended);
+        made["used"] = users_of(output.digest, step.ended);
       else
         made["shown_before"] = true;
       entry["outputs"].push_back(std::move(made));
@@ -45,7 +46,7 @@ class Uses {
   /// Returns the names under which the step took the artifact.
   json inputs_of(const store::StepRecord& step, const core::Digest& artifact) {
     auto names = json::array();
-    std::set<std::string> data;  // Entries of a folder are parts, too, and can have its content.
+    std::set<std::string> data;  // The files of a folder are parts as well, with the folder's name.
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name.starts_with("data ") && names_content(part, artifact)) {
         const auto name = part.name.substr(5, part.name.find('/') - 5);
@@ -77,7 +78,7 @@ class Uses {
 }  // namespace
 
 json uses_of(store::RunStore& store, const core::Digest& artifact) {
-  return Uses(store).of(artifact);
+  return Uses(store).users_of(artifact);
 }
 
 }  // namespace pipeline::report

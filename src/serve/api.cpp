@@ -1,8 +1,5 @@
 #include "serve/api.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 
@@ -19,10 +16,11 @@
 #include "report/lineage.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
-#include "serve/answering.hpp"
+#include "report/run_values.hpp"
 #include "serve/feed.hpp"
 #include "serve/log_part.hpp"
 #include "serve/machine.hpp"
+#include "serve/question_requests.hpp"
 
 namespace pipeline::serve {
 namespace {
@@ -39,22 +37,22 @@ bool is_view(const std::string& path) {
          path == "/answer" || path.starts_with("/run/") || path.starts_with("/artifact/");
 }
 
-Answer text_answer(const char* type, const std::string& text) {
-  Answer answer;
-  answer.type = type;
-  answer.body = text;
-  return answer;
+Response text_response(const char* type, const std::string& text) {
+  Response response;
+  response.type = type;
+  response.body = text;
+  return response;
 }
 
 /// Returns a file as a download, which browsers neither show nor run.
-Answer download(FileBody body, const std::string& name) {
-  Answer answer;
-  answer.type = "application/octet-stream";
-  answer.headers.emplace_back(
+Response download(FileBody body, const std::string& name) {
+  Response response;
+  response.type = "application/octet-stream";
+  response.headers.emplace_back(
       "Content-Disposition",
       "attachment; filename=\"" + (core::is_name(name) ? name : std::string("artifact")) + "\"");
-  answer.file = std::move(body);
-  return answer;
+  response.file = std::move(body);
+  return response;
 }
 
 core::Digest digest_of(const PageRequest& request) {
@@ -73,15 +71,9 @@ store::RunRecord run_named(store::RunStore& store, const std::string& name) {
 }
 
 json run_row(const store::RunStore& store, const store::RunRecord& run) {
-  std::string status(to_string(run.status));
-  if (run.status == RunStatus::running) {
-    const auto life = store.drivers().liveness(run);
-    if (life == store::Liveness::dead) status = "died";
-    if (life == store::Liveness::unknown) status = "unknown";
-  }
   return {{"id", run.id},
           {"pipeline", run.pipeline},
-          {"status", status},
+          {"status", report::live_status(store, run)},
           {"started", run.started.time_since_epoch().count()},
           {"took", run.took.count()},
           {"steps", run.steps},
@@ -101,13 +93,13 @@ Api::Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets a
       assets_(std::move(assets)),
       takes_answers_(takes_answers) {}
 
-Answer Api::answer(const PageRequest& request) {
+Response Api::respond(const PageRequest& request) {
   const auto& path = request.path;
   if (request.is_post) return post_answer(request);
   if (path == "/api/question") return show_question(store_, request);
-  if (path == "/page.js") return text_answer("text/javascript; charset=utf-8", assets_.script);
-  if (path == "/page.css") return text_answer("text/css; charset=utf-8", assets_.style);
-  if (path == "/icon.svg") return text_answer("image/svg+xml", assets_.icon);
+  if (path == "/page.js") return text_response("text/javascript; charset=utf-8", assets_.script);
+  if (path == "/page.css") return text_response("text/css; charset=utf-8", assets_.style);
+  if (path == "/icon.svg") return text_response("image/svg+xml", assets_.icon);
   if (path == "/api/runs") return runs(request);
   if (path == "/api/run") return run(request);
   if (path == "/api/step") return step(request);
@@ -120,16 +112,16 @@ Answer Api::answer(const PageRequest& request) {
   if (path == "/api/events") return events(request);
   if (path == "/api/artifact") return artifact(request);
   if (path == "/api/picture") return picture(request);
-  if (is_view(path)) return text_answer("text/html; charset=utf-8", assets_.page);
+  if (is_view(path)) return text_response("text/html; charset=utf-8", assets_.page);
   return refusal(404, "there is nothing at this address");
 }
 
-Answer Api::post_answer(const PageRequest& request) {
+Response Api::post_answer(const PageRequest& request) {
   if (takes_answers_) return take_answer(store_, request);
   return refusal(403, "this page shows runs of a remote store, and takes no answers");
 }
 
-Answer Api::runs(const PageRequest& request) {
+Response Api::runs(const PageRequest& request) {
   const auto at_least = [&](std::int64_t min, const char* name, std::int64_t otherwise) {
     return static_cast<std::size_t>(std::max(min, request.number(name, otherwise)));
   };
@@ -155,10 +147,10 @@ Answer Api::runs(const PageRequest& request) {
   }
   json document{{"total", total}, {"offset", offset}, {"runs", std::move(rows)}};
   if (request.value("names") == "1") document["columns"] = table_.columns();
-  return json_answer(document);
+  return json_response(document);
 }
 
-std::vector<store::RunRecord> Api::find_all(const PageRequest& request) {
+std::vector<store::RunRecord> Api::find_runs(const PageRequest& request) {
   const auto names = request.values("run");
   if (names.size() > max_compared)
     throw core::InputError("at most " + std::to_string(max_compared) + " runs are shown together");
@@ -167,8 +159,8 @@ std::vector<store::RunRecord> Api::find_all(const PageRequest& request) {
   return records;
 }
 
-Answer Api::compare(const PageRequest& request) {
-  const auto records = find_all(request);
+Response Api::compare(const PageRequest& request) {
+  const auto records = find_runs(request);
   if (records.size() < 2)
     throw core::InputError("a comparison needs from 2 to " + std::to_string(max_compared) +
                            " runs");
@@ -188,37 +180,37 @@ Answer Api::compare(const PageRequest& request) {
   for (const auto& record : records)
     for (const auto& metric : store_.metrics().list(record.id))
       if (metric.points > 1) curves.insert(metric.name);
-  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}, {"curves", curves}});
+  return json_response({{"runs", std::move(list)}, {"rows", std::move(rows)}, {"curves", curves}});
 }
 
-Answer Api::curves(const PageRequest& request) {
+Response Api::curves(const PageRequest& request) {
   report::CurveRange range;
   range.from = request.number("from", range.from);
   range.to = request.number("to", range.to);
   range.is_time = request.value("by") == "time";
-  return json_answer(
-      report::curves_of(store_, find_all(request), request.value("name"), range, {}));
+  return json_response(
+      report::curves_of(store_, find_runs(request), request.value("name"), range, {}));
 }
 
-Answer Api::leaderboard(const PageRequest& request) {
+Response Api::leaderboard(const PageRequest& request) {
   const auto& where = request.value("where");
-  const auto runs = find_all(request);
-  return json_answer(
+  const auto runs = find_runs(request);
+  return json_response(
       runs.empty() ? report::leaderboard_of_runs(store_, request.value("pipeline"), where, max_rows)
                    : report::leaderboard_of_steps(store_, runs, where));
 }
 
-Answer Api::lineage(const PageRequest& request) {
+Response Api::lineage(const PageRequest& request) {
   const auto digest = digest_of(request);
-  return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(store_, digest)}});
+  return json_response({{"digest", digest.hex()}, {"made_by", report::lineage_of(store_, digest)}});
 }
 
-store::RunRecord Api::find(const PageRequest& request) {
+store::RunRecord Api::find_run(const PageRequest& request) {
   return run_named(store_, request.value("run"));
 }
 
 store::AttemptRecord Api::find_attempt(const PageRequest& request) {
-  const auto run = find(request);
+  const auto run = find_run(request);
   auto attempts = store_.attempts().list(run.id, request.value("step"));
   const auto number = request.number("attempt", 0);
   if (number > 0) std::erase_if(attempts, [&](const auto& one) { return one.number != number; });
@@ -228,20 +220,20 @@ store::AttemptRecord Api::find_attempt(const PageRequest& request) {
   return std::move(attempts.back());
 }
 
-Answer Api::run(const PageRequest& request) {
-  return json_answer(report::RunData(store_, artifacts_, find(request), page_limits()).all());
+Response Api::run(const PageRequest& request) {
+  return json_response(report::RunData(store_, artifacts_, find_run(request), page_limits()).all());
 }
 
-Answer Api::step(const PageRequest& request) {
-  const auto run = find(request);
+Response Api::step(const PageRequest& request) {
+  const auto run = find_run(request);
   auto found =
       report::RunData(store_, artifacts_, run, page_limits()).details(request.value("step"));
   if (found.is_null())
     throw core::InputError("run " + run.id + " has no step '" + request.value("step") + "'");
-  return json_answer(found);
+  return json_response(found);
 }
 
-Answer Api::log(const PageRequest& request) {
+Response Api::log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
   const auto max_bytes = static_cast<std::size_t>(std::clamp<std::int64_t>(
       request.number("most", default_log_part), 1, static_cast<std::int64_t>(max_log_part)));
@@ -252,15 +244,15 @@ Answer Api::log(const PageRequest& request) {
                ? part_from(file, static_cast<std::uint64_t>(from), max_bytes)
                : part_before(file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
                              max_bytes);
-  return json_answer({{"from", part.from},
-                      {"to", part.to},
-                      {"size", part.size},
-                      {"attempt", attempt.number},
-                      {"over", attempt.ended != WallTime{}},
-                      {"text", part.text}});
+  return json_response({{"from", part.from},
+                        {"to", part.to},
+                        {"size", part.size},
+                        {"attempt", attempt.number},
+                        {"over", attempt.ended != WallTime{}},
+                        {"text", part.text}});
 }
 
-Answer Api::whole_log(const PageRequest& request) {
+Response Api::whole_log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
   auto file = core::open_untrusted_file(store_.paths().log_file(attempt.log));
   if (!file) return refusal(404, "the step has printed nothing");
@@ -269,19 +261,19 @@ Answer Api::whole_log(const PageRequest& request) {
                   attempt.step + "." + std::to_string(attempt.number) + ".log");
 }
 
-Answer Api::events(const PageRequest& request) {
-  Answer answer;
-  answer.type = "text/event-stream";
+Response Api::events(const PageRequest& request) {
+  Response response;
+  response.type = "text/event-stream";
   if (request.value("machine") == "1")
-    answer.feed = machine_feed(store_.folder());
+    response.feed = machine_feed(store_.folder());
   else if (request.value("run").empty())
-    answer.feed = runs_feed(store_);
+    response.feed = runs_feed(store_);
   else
-    answer.feed = run_feed(store_, artifacts_, find(request));
-  return answer;
+    response.feed = run_feed(store_, artifacts_, find_run(request));
+  return response;
 }
 
-Answer Api::artifact(const PageRequest& request) {
+Response Api::artifact(const PageRequest& request) {
   const auto digest = digest_of(request);
   auto file = core::open_untrusted_file(artifacts_.path(digest));
   if (!file)
@@ -292,11 +284,11 @@ Answer Api::artifact(const PageRequest& request) {
   return download({std::move(file), 0, size}, request.value("name"));
 }
 
-Answer Api::picture(const PageRequest& request) {
+Response Api::picture(const PageRequest& request) {
   const auto bytes = core::read_untrusted_file(artifacts_.path(digest_of(request)), max_picture);
   const auto* type = bytes ? report::picture_type(*bytes) : nullptr;
   if (!type) return refusal(404, "this artifact is not a picture that browsers show");
-  return text_answer(type, *bytes);
+  return text_response(type, *bytes);
 }
 
 }  // namespace pipeline::serve

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "report/run_table.hpp"
-#include "serve/answer.hpp"
 #include "serve/request.hpp"
+#include "serve/response.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -27,27 +27,29 @@ class Api {
   Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets,
       bool takes_answers);
 
-  /// Returns the answer. Throws InputError if the requested object does not exist or a parameter is
-  /// wrong.
-  Answer answer(const PageRequest& request);
+  /// Returns the response. Throws InputError if the requested object does not exist or a parameter
+  /// is wrong.
+  Response respond(const PageRequest& request);
 
  private:
-  Answer post_answer(const PageRequest& request);
-  Answer runs(const PageRequest& request);
-  Answer run(const PageRequest& request);
-  Answer step(const PageRequest& request);
-  Answer compare(const PageRequest& request);
-  Answer curves(const PageRequest& request);
-  Answer leaderboard(const PageRequest& request);
-  Answer lineage(const PageRequest& request);
-  Answer log(const PageRequest& request);
-  Answer whole_log(const PageRequest& request);
-  Answer events(const PageRequest& request);
-  Answer artifact(const PageRequest& request);
-  Answer picture(const PageRequest& request);
+  Response post_answer(const PageRequest& request);
+  Response runs(const PageRequest& request);
+  Response run(const PageRequest& request);
+  Response step(const PageRequest& request);
+  Response compare(const PageRequest& request);
+  Response curves(const PageRequest& request);
+  Response leaderboard(const PageRequest& request);
+  Response lineage(const PageRequest& request);
+  Response log(const PageRequest& request);
+  Response whole_log(const PageRequest& request);
+  Response events(const PageRequest& request);
+  Response artifact(const PageRequest& request);
+  Response picture(const PageRequest& request);
 
-  store::RunRecord find(const PageRequest& request);
-  std::vector<store::RunRecord> find_all(const PageRequest& request);
+  /// Returns the run that `run` names.
+  store::RunRecord find_run(const PageRequest& request);
+  /// Returns the runs of all values of `run`.
+  std::vector<store::RunRecord> find_runs(const PageRequest& request);
   /// Returns the attempt that `run`, `step` and `attempt` name; without a number, the last attempt.
   store::AttemptRecord find_attempt(const PageRequest& request);
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "report/report.hpp"
-#include "serve/answer.hpp"
+#include "serve/response.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 

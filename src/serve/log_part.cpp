@@ -23,10 +23,11 @@ std::string read_at(const core::Descriptor& file, std::uint64_t from, std::size_
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
+constexpr std::size_t max_character_length = 4;  // Bytes of a character in UTF-8.
+
 /// Removes an incomplete last character, unless the text has no other.
 void cut_character(std::string& text) {
-  constexpr std::size_t max_length = 4;
-  for (std::size_t back = 1; back < max_length && back <= text.size(); ++back) {
+  for (std::size_t back = 1; back < max_character_length && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if (continues_character(static_cast<char>(byte))) continue;
     const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
@@ -67,7 +68,9 @@ LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t 
   std::size_t begin = part.text.find('\n') + 1;
   if (begin == 0 || begin == part.text.size()) {  // The part is within a single line.
     begin = 0;
-    while (begin < part.text.size() && begin < 3 && continues_character(part.text[begin])) ++begin;
+    while (begin < part.text.size() && begin < max_character_length - 1 &&
+           continues_character(part.text[begin]))
+      ++begin;
   }
   part.text.erase(0, begin);
   part.from += begin;

@@ -25,7 +25,8 @@ std::optional<Ticks> read_ticks() {
   std::string word;
   if (!(file >> word) || word != "cpu") return std::nullopt;
   Ticks ticks;
-  constexpr int idle = 3, waits_for_disk = 4, counted = 8;  // See proc(5); guests are in user.
+  constexpr int idle = 3, waits_for_disk = 4,
+                counted = 8;  // See proc(5); the time of guests is a part of the user's.
   for (int i = 0; i < counted; ++i) {
     std::uint64_t value = 0;
     if (!(file >> value)) break;

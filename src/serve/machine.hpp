@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "serve/answer.hpp"
+#include "serve/response.hpp"
 
 namespace pipeline::serve {
 

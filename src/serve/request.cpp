@@ -16,9 +16,11 @@ std::optional<unsigned char> byte_of(std::string_view hex) {
   return static_cast<unsigned char>(value);
 }
 
-/// Decodes `%XX`; nothing for wrong escapes, and for a result that is not UTF-8 or has a byte 0.
-/// @param is_query whether `+` is a blank
-std::optional<std::string> decoded(std::string_view text, bool is_query) {
+enum class TargetPart { path, query };
+
+/// Decodes `%XX` and, in a query, `+` for a blank. Returns nothing for wrong escapes, and for a
+/// result that is not UTF-8 or has a byte 0.
+std::optional<std::string> decoded(std::string_view text, TargetPart part) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
@@ -27,7 +29,7 @@ std::optional<std::string> decoded(std::string_view text, bool is_query) {
       result += static_cast<char>(*byte);
       i += 2;
     } else {
-      result += is_query && text[i] == '+' ? ' ' : text[i];
+      result += part == TargetPart::query && text[i] == '+' ? ' ' : text[i];
     }
   }
   if (!core::is_utf8(result) || result.find('\0') != result.npos) return std::nullopt;
@@ -64,7 +66,7 @@ std::optional<PageRequest> parse_target(std::string_view target) {
   if (!target.starts_with('/')) return std::nullopt;
   PageRequest request;
   const auto mark = target.find('?');
-  auto path = decoded(target.substr(0, mark), false);
+  auto path = decoded(target.substr(0, mark), TargetPart::path);
   if (!path) return std::nullopt;
   request.path = std::move(*path);
   auto rest = mark == target.npos ? std::string_view() : target.substr(mark + 1);
@@ -74,8 +76,8 @@ std::optional<PageRequest> parse_target(std::string_view target) {
     rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
     if (pair.empty()) continue;
     const auto equals = pair.find('=');
-    auto name = decoded(pair.substr(0, equals), true);
-    auto value = decoded(equals == pair.npos ? "" : pair.substr(equals + 1), true);
+    auto name = decoded(pair.substr(0, equals), TargetPart::query);
+    auto value = decoded(equals == pair.npos ? "" : pair.substr(equals + 1), TargetPart::query);
     if (!name || !value) return std::nullopt;
     request.query.emplace_back(std::move(*name), std::move(*value));
   }

@@ -15,9 +15,9 @@ struct PageRequest {
   std::string path;
   std::vector<std::pair<std::string, std::string>> query;
   bool is_post = false;
-  bool has_token = false;  ///< The request is of the user who has started the server.
-  std::string bearer;      ///< Of the header Authorization: the token, or the key of a question.
-  std::string peer;        ///< The network address that the request came from.
+  bool has_token = false;  ///< The request comes from the user who has started the server.
+  std::string bearer;  ///< Credential of the header Authorization: the token, or a question's key.
+  std::string peer;    ///< The network address that the request came from.
   std::string body;
 
   /// Returns the first value of the name; empty if there is none.

@@ -14,7 +14,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "serve/answering.hpp"
+#include "serve/question_requests.hpp"
 
 namespace pipeline::serve {
 namespace {
@@ -28,8 +28,10 @@ using std::chrono::seconds;
 
 // A page needs a handful of connections; many more are a fault or an attack.
 constexpr std::size_t max_connections = 256, max_header = 16 * 1024, max_part = 256 * 1024;
-constexpr seconds idle_time{60}, request_time{20}, write_time{30}, beat_time{5};
-constexpr milliseconds min_pause{250};  ///< Between two questions to a feed.
+/// Time limits of a connection without a request, of a request, and of writing a part.
+constexpr seconds idle_time{60}, request_time{20}, write_time{30};
+constexpr seconds beat_time{5};         ///< Maximum pause in a stream of events.
+constexpr milliseconds min_pause{250};  ///< Between two calls of a feed.
 
 /// Pages load from this server only, and never run the output of a step.
 constexpr const char* policy =
@@ -37,9 +39,9 @@ constexpr const char* policy =
     "'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-Answer answer_safely(Api& api, const PageRequest& request) {
+Response respond_safely(Api& api, const PageRequest& request) {
   try {
-    return api.answer(request);
+    return api.respond(request);
   } catch (const core::InputError& error) {
     const auto& diagnostic = error.diagnostics().front();
     return refusal(404, diagnostic.message +
@@ -58,7 +60,7 @@ std::string next_safely(Feed& feed) {
   }
 }
 
-Answer refusal_for(Verdict verdict) {
+Response refusal_for(Verdict verdict) {
   if (verdict == Verdict::wrong_host)
     return refusal(421, "this server answers only under its own name");
   if (verdict == Verdict::cross_site) return refusal(403, "this server answers no other site");
@@ -72,7 +74,7 @@ struct Connection {
   beast::tcp_stream stream;
   asio::steady_timer timer;
   beast::flat_buffer buffer{max_header};
-  std::optional<Clock::time_point> waits_since;  ///< Unset while this server is at work for it.
+  std::optional<Clock::time_point> waits_since;  ///< Unset while the server works on a request.
   bool stops = false;
 
   void stop() {
@@ -181,7 +183,7 @@ class Server::Implementation {
     connection.stops = !acceptor_.is_open();
     try {
       bool goes_on = true;
-      while (goes_on && !connection.stops) goes_on = co_await answer_one(connection);
+      while (goes_on && !connection.stops) goes_on = co_await serve_request(connection);
     } catch (const std::exception& error) {
       core::log::debug(error.what());
     }
@@ -190,8 +192,8 @@ class Server::Implementation {
     connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   }
 
-  /// Answers a request; returns whether the connection can take another.
-  async::Task<bool> answer_one(Connection& connection) {
+  /// Waits for a request and responds; returns whether the connection can take another.
+  async::Task<bool> serve_request(Connection& connection) {
     http::request_parser<http::empty_body> parser;
     parser.header_limit(max_header);
     boost::system::error_code error;
@@ -208,18 +210,18 @@ class Server::Implementation {
     const bool keep = head.keep_alive() && (head.method() == http::verb::get || is_head) &&
                       parser.content_length_remaining().value_or(0) == 0 && !parser.chunked();
     auto request = request_of(head, connection);
-    auto answer = refusal_of(head, request);
-    if (!answer && is_post) answer = co_await read_body(connection, parser, request->body);
-    if (!answer) {
-      auto work = [&] { return answer_safely(*api_, *request); };
-      answer = co_await async::on_pool(pool_, work);
+    auto response = refusal_of(head, request);
+    if (!response && is_post) response = co_await read_body(connection, parser, request->body);
+    if (!response) {
+      auto work = [&] { return respond_safely(*api_, *request); };
+      response = co_await async::on_pool(pool_, work);
     }
     if (connection.stops) co_return false;
-    if (answer->feed && !is_head) {
-      co_await stream_events(connection, *answer);
+    if (response->feed && !is_head) {
+      co_await stream_events(connection, *response);
       co_return false;
     }
-    co_return co_await send(connection, *answer, is_head, keep);
+    co_return co_await send(connection, *response, is_head, keep);
   }
 
   /// Returns the request of a head, as far as it can be read.
@@ -240,9 +242,9 @@ class Server::Implementation {
     return {value.data(), value.size()};
   }
 
-  /// Returns the refusal of a request; nothing if the request is to be answered.
-  std::optional<Answer> refusal_of(const http::request<http::empty_body>& head,
-                                   std::optional<PageRequest>& request) const {
+  /// Returns the refusal of a request; nothing if the Api is to respond.
+  std::optional<Response> refusal_of(const http::request<http::empty_body>& head,
+                                     std::optional<PageRequest>& request) const {
     const bool is_answer = request && request->is_post && is_about_a_question(*request);
     const std::string token = request ? request->value("token") : std::string();
     const auto verdict = guard_->judge({.host = text_of(head, http::field::host),
@@ -259,7 +261,8 @@ class Server::Implementation {
       return refusal_for(verdict);
     const bool is_read = head.method() == http::verb::get || head.method() == http::verb::head;
     if (!is_read && !is_answer) {
-      auto refused = refusal(405, "this server only shows; it changes nothing but an answer");
+      auto refused =
+          refusal(405, "this server takes GET and HEAD, and POST of an answer to a question");
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return refused;
     }
@@ -268,11 +271,11 @@ class Server::Implementation {
     return std::nullopt;
   }
 
-  /// Reads the body of an answer to a question. Returns a refusal if the body is not JSON or too
-  /// long.
-  async::Task<std::optional<Answer>> read_body(Connection& connection,
-                                               http::request_parser<http::empty_body>& head,
-                                               std::string& body) {
+  /// Reads the body of an answer to a question. Returns a refusal if the body is not of the content
+  /// type of JSON, has no stated length, is too long, or does not arrive whole.
+  async::Task<std::optional<Response>> read_body(Connection& connection,
+                                                 http::request_parser<http::empty_body>& head,
+                                                 std::string& body) {
     if (text_of(head.get(), http::field::content_type) != "application/json")
       co_return refusal(415, "an answer is application/json");
     if (head.chunked() || !head.content_length())
@@ -280,7 +283,8 @@ class Server::Implementation {
     auto too_long =
         refusal(413, "an answer has at most " + std::to_string(max_answer_body) + " bytes");
     const auto length = *head.content_length();
-    // A connection that is closed with a part of the body unread loses the refusal.
+    // A body that is not much too long is read all the same: a connection that is closed with a
+    // part of the body unread loses the refusal.
     if (length > 4 * max_answer_body) co_return std::move(too_long);
     http::request_parser<http::string_body> parser(std::move(head));
     boost::system::error_code error;
@@ -294,9 +298,10 @@ class Server::Implementation {
     co_return std::nullopt;
   }
 
-  static http::response<http::empty_body> head_of(const Answer& answer, bool keep) {
-    http::response<http::empty_body> head{static_cast<http::status>(answer.status), 11};
-    head.set(http::field::content_type, answer.type);
+  static http::response<http::empty_body> head_of(const Response& response, bool keep) {
+    constexpr unsigned http_1_1 = 11;  // Boost.Beast's notation.
+    http::response<http::empty_body> head{static_cast<http::status>(response.status), http_1_1};
+    head.set(http::field::content_type, response.type);
     head.set(http::field::cache_control, "no-store");
     head.set("Content-Security-Policy", policy);
     head.set("X-Content-Type-Options", "nosniff");
@@ -304,7 +309,7 @@ class Server::Implementation {
     head.set("Referrer-Policy", "no-referrer");
     head.set("Cross-Origin-Resource-Policy", "same-origin");
     head.set("Cross-Origin-Opener-Policy", "same-origin");
-    for (const auto& [name, value] : answer.headers) head.insert(name, value);
+    for (const auto& [name, value] : response.headers) head.insert(name, value);
     head.keep_alive(keep);
     return head;
   }
@@ -329,15 +334,15 @@ class Server::Implementation {
     co_return !error;
   }
 
-  async::Task<bool> send(Connection& connection, Answer& answer, bool is_head, bool keep) {
-    auto head = head_of(answer, keep);
-    head.content_length(answer.file ? answer.file->size : answer.body.size());
+  async::Task<bool> send(Connection& connection, Response& response, bool is_head, bool keep) {
+    auto head = head_of(response, keep);
+    head.content_length(response.file ? response.file->size : response.body.size());
     bool is_sent = co_await write_head(connection, head);
     if (is_sent && !is_head) {
-      if (answer.file)
-        is_sent = co_await send_file(connection, *answer.file);
+      if (response.file)
+        is_sent = co_await send_file(connection, *response.file);
       else
-        is_sent = co_await send_text(connection, answer.body);
+        is_sent = co_await send_text(connection, response.body);
     }
     if (!is_sent) co_return false;
     co_return keep;
@@ -372,10 +377,11 @@ class Server::Implementation {
 
   /// Sends the feed's events until the browser closes the connection. The pause between two calls
   /// of the feed grows with the time that a call takes.
-  async::Task<> stream_events(Connection& connection, Answer& answer) {
-    auto head = head_of(answer, false);
+  async::Task<> stream_events(Connection& connection, Response& response) {
+    constexpr bool keep = false;
+    auto head = head_of(response, keep);
     bool is_sent = co_await write_head(connection, head);
-    auto& feed = *answer.feed;
+    auto& feed = *response.feed;
     auto work = [&] { return next_safely(feed); };
     auto beat = Clock::now();
     while (is_sent && !connection.stops) {

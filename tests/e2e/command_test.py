@@ -180,6 +180,12 @@ class Commands(PipeTest):
         self.assertIn("pipe run ./-made.yaml", self.pipe("import", "task.json", "--out=-made.yaml").out)
         self.assertIn("pipe run made.yaml", self.pipe("import", "task.json", "--out", "made.yaml").out)
 
+    def test_an_imported_file_has_each_character_of_the_task_definition(self):
+        environment = [{"name": "MARK", "value": "a\u200eb"}]
+        task = {"family": "made", "containerDefinitions": [{"name": "a", "image": "debian", "command": ["true"], "environment": environment}]}
+        self.write("task.json", json.dumps(task))
+        self.assertIn("a\u200eb", self.pipe("import", "task.json").out)
+
     def test_schema_describes_every_key(self):
         schema = json.loads(self.pipe("schema").out)
 

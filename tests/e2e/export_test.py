@@ -122,6 +122,8 @@ class Exports(PipeTest):
         materials = {each["name"]: each for each in definition["resolvedDependencies"]}
         self.assertEqual(materials["code"]["uri"], "file:train.py")
         self.assertTrue(materials["input data"]["uri"].endswith("/load.data"))
+        self.assertEqual(list(materials["code"]["digest"]), ["sha256"])
+        self.assertEqual(list(materials["input data"]["digest"]), ["pipeTreeSha256"], "the input is a folder")
         self.assertTrue(document["predicate"]["runDetails"]["metadata"]["invocationId"].startswith(self.made + "/train"))
         self.assertEqual(self.pipe("export", "latest", "--format", "slsa").code, 2)
         wrong = self.pipe("export", "latest", "train.modl", "--format", "slsa")

@@ -168,6 +168,9 @@ TEST_F(Codecs, damaged_array_says_what_is_wrong_with_which_file) {
                 "numbers of 64 bits");
   EXPECT_THAT(error_of<Array<std::int32_t>>(place("array")),
               HasSubstr("expected an array of integers of 32 bits"));
+  auto odd = whole;
+  odd.replace(odd.find("<f8"), 3, "<fx");
+  EXPECT_THAT(error_of<std::vector<double>>(file("odd", odd)), HasSubstr("found '<fx'"));
   auto huge = whole;
   huge.replace(huge.find("(3,)"), 4, "(99999999999999999999,)");
   EXPECT_THAT(error_of<std::vector<double>>(file("huge", huge)),

@@ -322,6 +322,10 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
     EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": )") +
                            value + "}]")),
                 HasSubstr("'value' must be a whole number"));
+  for (const char* value : {"1001", "99999999999999999999"})
+    EXPECT_THAT(error(with(std::string(R"("resourceRequirements": [{"type": "GPU", "value": ")") +
+                           value + "\"}]")),
+                HasSubstr("'value' must be a whole number, at most 1000"));
 }
 
 /// Parts of the examples in Amazon's developer guide that cannot be imported, each in the fewest
@@ -360,7 +364,7 @@ TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_
        "this is a template of CloudFormation"},
       {R"({"cluster": "c", "serviceName": "s", "taskDefinition": "train:3", "desiredCount": 2,
            "placementStrategy": [{"type": "binpack", "field": "memory"}]})",
-       "describe-task-definition --task-definition train:3` prints that"},
+       "describe-task-definition --task-definition train:3` prints the definition"},
   };
   for (const auto& [text, reason] : refused) {
     std::filesystem::remove(file_);

@@ -1,4 +1,4 @@
-#include "serve/answer.hpp"
+#include "serve/response.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,18 +11,18 @@ std::string dumped(const nlohmann::json& document) {
 
 }  // namespace
 
-Answer json_answer(const nlohmann::json& document) {
-  Answer answer;
-  answer.type = "application/json";
-  answer.body = dumped(document);
-  return answer;
+Response json_response(const nlohmann::json& document) {
+  Response response;
+  response.type = "application/json";
+  response.body = dumped(document);
+  return response;
 }
 
-Answer refusal(unsigned status, std::string text) {
-  Answer answer;
-  answer.status = status;
-  answer.body = std::move(text) + "\n";
-  return answer;
+Response refusal(unsigned status, std::string text) {
+  Response response;
+  response.status = status;
+  response.body = std::move(text) + "\n";
+  return response;
 }
 
 std::string event_text(const char* name, const nlohmann::json& data) {

@@ -1,4 +1,4 @@
-#include "serve/answering.hpp"
+#include "serve/question_requests.hpp"
 
 #include <chrono>
 
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_name = 100, max_note = 2000;
+constexpr std::size_t max_name = 100, max_step = 2000, max_note = 2000;  // Bytes.
 
 WallTime now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -43,7 +43,8 @@ std::pair<store::RunRecord, store::Question> find_question(store::RunStore& stor
     if (found == questions.end())
       throw core::InputError("run " + record->id + " has not asked about a step '" + step + "'");
   } else if (found == questions.end() || !store::is_answer_key(found->second, request.bearer)) {
-    throw core::InputError("this address answers nothing: open the whole address of the message");
+    throw core::InputError(
+        "this address lacks the key of the question: open the whole address in the message");
   }
   return {std::move(*record), std::move(found->second)};
 }
@@ -66,8 +67,8 @@ std::string text_of(const json& body, const char* key, std::size_t max) {
   return text;
 }
 
-/// Returns who answers: the user of this server, or someone with the address from a message. Nobody
-/// has checked a name that was typed.
+/// Returns who answers: the user of this server, or someone with the address from a message. A
+/// typed name is not verified.
 std::string who_answers(const PageRequest& request, const std::string& name) {
   const auto from = request.has_token ? store::user_at_host() + ", on the page"
                                       : "the address of a message, from " + request.peer;
@@ -80,16 +81,16 @@ bool is_about_a_question(const PageRequest& request) {
   return request.path == (request.is_post ? "/api/answer" : "/api/question");
 }
 
-Answer show_question(store::RunStore& store, const PageRequest& request) {
+Response show_question(store::RunStore& store, const PageRequest& request) {
   const auto& step = request.value("step");
   const auto [run, question] = find_question(store, request, request.value("run"), step);
-  return json_answer(entry_of(run, step, question));
+  return json_response(entry_of(run, step, question));
 }
 
-Answer take_answer(store::RunStore& store, const PageRequest& request) {
+Response take_answer(store::RunStore& store, const PageRequest& request) {
   const auto body = parsed(request.body);
   if (!body.is_object()) return refusal(400, "an answer is a JSON object");
-  const auto step = text_of(body, "step", max_note), answer = text_of(body, "answer", max_name);
+  const auto step = text_of(body, "step", max_step), answer = text_of(body, "answer", max_name);
   const auto [run, question] = find_question(store, request, text_of(body, "run", max_name), step);
   if (answer != "yes" && answer != "no") throw core::InputError("'answer' must be yes or no");
   store::RunStore writer(store.folder());
@@ -99,7 +100,7 @@ Answer take_answer(store::RunStore& store, const PageRequest& request) {
                               .who = who_answers(request, text_of(body, "name", max_name)),
                               .note = text_of(body, "note", max_note),
                               .when = now()});
-  return json_answer(entry_of(run, step, answered));
+  return json_response(entry_of(run, step, answered));
 }
 
 }  // namespace pipeline::serve

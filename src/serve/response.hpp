@@ -1,5 +1,5 @@
 /// @file
-/// The answer of the server to a request of a browser.
+/// The server's response to a request of a browser.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Feed {
 };
 
 /// An HTTP response. At most one of `file` and `feed` is set, and then sent instead of `body`.
-struct Answer {
+struct Response {
   unsigned status = 200;                           ///< The HTTP status.
   std::string type = "text/plain; charset=utf-8";  ///< The Content-Type.
   std::string body;
@@ -40,10 +40,10 @@ struct Answer {
   std::unique_ptr<Feed> feed;
 };
 
-/// Returns an answer with the document as its body.
-Answer json_answer(const nlohmann::json& document);
-/// Returns an answer with an error's status and, as its body, the reason in one line.
-Answer refusal(unsigned status, std::string text);
+/// Returns a response with the document as its body.
+Response json_response(const nlohmann::json& document);
+/// Returns a response with an error's status and, as its body, the reason in one line.
+Response refusal(unsigned status, std::string text);
 /// Returns a server-sent event of this name, with the data as its text.
 std::string event_text(const char* name, const nlohmann::json& data);
 
