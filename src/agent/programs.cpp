@@ -1,6 +1,10 @@
 #include "agent/programs.hpp"
 
+#include <cstdint>
 #include <string>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/error.hpp"
 
@@ -78,6 +82,13 @@ std::string_view stager_program(std::string_view architecture) {
          "or let pods and this machine share a folder or a volume claim instead of the remote "
          "store"});
   return found;
+}
+
+void release_program_pages() {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(pipeline_agent_begin) + page - 1) / page * page,
+             end = reinterpret_cast<std::uintptr_t>(pipeline_other_stager_end) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace pipeline::agent

@@ -21,6 +21,7 @@ class KeySet {
   bool contains(const std::string& key) const;
   void erase(const std::string& key);
   std::vector<std::string> keys() const;  ///< In no particular order.
+  std::size_t size() const { return files_.size() + trees_.size() + others_.size(); }
 
  private:
   struct Hash {

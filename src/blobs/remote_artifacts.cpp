@@ -32,6 +32,8 @@ namespace {
 /// Limits the number of a folder's entries: 100,000, and one more for every 64 bytes of its
 /// announced size. Without a limit, empty files could fill the file system's table.
 constexpr std::uint64_t max_small_entries = 100'000, bytes_of_entry = 64;
+/// Maximum number of keys that are known to be stored. The store is asked for others each time.
+constexpr std::size_t max_remembered = 20'000;
 
 /// Returns the bytes of 32 hexadecimal digits, as an MD5 is written; nothing for another text.
 std::optional<std::string> md5_of(std::string_view hex) {
@@ -172,8 +174,12 @@ async::Task<bool> RemoteArtifacts::has(std::string key) {
   if (stored_.contains(key)) co_return true;
   co_await use(key);
   const bool is_stored = co_await store().has(key);
-  if (is_stored) stored_.insert(key);
+  if (is_stored) note_stored(key);
   co_return is_stored;
+}
+
+void RemoteArtifacts::note_stored(const std::string& key) {
+  if (stored_.size() < max_remembered) stored_.insert(key);
 }
 
 async::Task<> RemoteArtifacts::send_once(std::string key,
@@ -182,7 +188,7 @@ async::Task<> RemoteArtifacts::send_once(std::string key,
   if (stored_.contains(key)) co_return;
   co_await sending_.get(key, make, cancel);
   if (!sending_.find(key)) co_return;  // forget() was called meanwhile.
-  stored_.insert(key);
+  note_stored(key);
   sending_.forget(key);
 }
 
@@ -252,7 +258,7 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   if (!copied || copied->size != sent.bytes || is_other_sum(copied->crc64nvme, sent.crc64nvme))
     throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);
   damaged_.erase(to);
-  stored_.insert(to);
+  note_stored(to);
   co_return true;
 }
 
@@ -264,7 +270,7 @@ async::Task<RemoteArtifacts::Presence> RemoteArtifacts::compare(std::string dige
   const auto found = co_await store().pod_access()->attest(key);
   if (!found) co_return Presence::absent;
   if (!is_proven(*found, sent)) co_return Presence::unknown;
-  stored_.insert(key);
+  note_stored(key);
   co_return Presence::same;
 }
 
@@ -297,7 +303,7 @@ async::Task<> RemoteArtifacts::complete_upload(std::string upload, std::string d
     throw not_what_was_sent(store().url(), key, *found);
   }
   damaged_.erase(key);
-  stored_.insert(key);
+  note_stored(key);
 }
 
 async::Task<> RemoteArtifacts::abort_upload(std::string key, std::string upload) {

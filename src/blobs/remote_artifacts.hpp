@@ -134,6 +134,7 @@ class RemoteArtifacts {
   /// Calls `make`, which stores the blob, unless the store has it or another caller is storing it.
   async::Task<> send_once(std::string key, const std::function<async::Task<bool>()>& make,
                           core::CancelSource* cancel);
+  void note_stored(const std::string& key);
   void forget(const std::string& key) {
     sending_.forget(key);
     stored_.erase(key);
@@ -146,7 +147,7 @@ class RemoteArtifacts {
   std::unique_ptr<BlobStore> store_;
   std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> sending_;  ///< By key. Holds no results, see stored_.
-  KeySet stored_;                      ///< Keys of blobs that the store has.
+  KeySet stored_;                      ///< Keys of blobs that the store has; not all of them.
   std::set<std::string> damaged_;     ///< Keys.
   std::set<std::string> uploaded_;    ///< Keys whose upload has begun and not ended.
   bool is_probed_ = false;

@@ -35,7 +35,7 @@ StepView& RunModel::step(const std::string& name) {
   auto& view = steps.emplace_back();
   view.name = name;
   index_.emplace(view.name, &view);
-  const bool is_counted = only_counted_.erase(name) > 0;
+  const bool is_counted = only_counted_.erase(std::hash<std::string>()(name)) > 0;
   if (is_counted)
     view.status = StepStatus::cached;
   else

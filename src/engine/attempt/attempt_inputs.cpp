@@ -247,10 +247,16 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const Inp
       input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
 }
 
-void AttemptInputs::note_artifact(const InputSpec& input, const core::Digest& digest) {
-  const auto stamp = store::stamp_of(services_.artifacts.path(digest));
-  noted_.push_back(
-      {digest, core::Digest::from_hex(stamp), &input, context_.checked.contains(digest)});
+AttemptInputs::ShortStamp AttemptInputs::stamp_of(const fs::path& artifact) {
+  const auto whole = core::Digest::from_hex(store::stamp_of(artifact));
+  ShortStamp half;
+  std::copy_n(whole.bytes.begin(), half.size(), half.begin());
+  return half;
+}
+
+void AttemptInputs::note_artifact(std::size_t input, const core::Digest& digest) {
+  noted_.push_back({digest, stamp_of(services_.artifacts.path(digest)),
+                    context_.checked.contains(digest), static_cast<std::uint32_t>(input)});
 }
 
 /// Throws DamagedInput if an output among the inputs is gone: another step has found it damaged
@@ -285,10 +291,10 @@ void AttemptInputs::note_all(const std::vector<orchestrators::AttemptInput>& inp
       for (const auto& source : spec.sources)
         if (const auto made = outputs_of_(source);
             made.output && !services_.artifacts.elsewhere(made.output->digest))
-          note_artifact(spec, made.output->digest);
+          note_artifact(i, made.output->digest);
     } else if (!input.remote && !input.elsewhere && !input.digest.empty()) {
       const auto digest = core::Digest::from_hex(input.digest);
-      if (input.path == services_.artifacts.path(digest)) note_artifact(spec, digest);
+      if (input.path == services_.artifacts.path(digest)) note_artifact(i, digest);
     }
   }
 }
@@ -296,9 +302,10 @@ void AttemptInputs::note_all(const std::vector<orchestrators::AttemptInput>& inp
 /// Returns the error of an attempt whose input another attempt has changed; nothing if the input is
 /// the user's data.
 std::optional<DamagedInput> AttemptInputs::changed_input(const NotedArtifact& noted) const {
-  for (const auto& source : noted.input->sources)
+  const auto& input = step_.inputs[noted.input];
+  for (const auto& source : input.sources)
     if (const auto made = outputs_of_(source); made.output && made.output->digest == noted.digest)
-      return DamagedInput("the input '" + noted.input->name + "' of '" + step_.name +
+      return DamagedInput("the input '" + input.name + "' of '" + step_.name +
                               "' was changed by another step that takes it, while this one ran",
                           {}, made.step->name);
   return std::nullopt;
@@ -309,7 +316,7 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
     for (const auto& noted : noted_) {
       const auto path = services_.artifacts.path(noted.digest);
       std::error_code gone;
-      if ((!fs::exists(path, gone) || store::stamp_of(path) != noted.stamp.hex()) &&
+      if ((!fs::exists(path, gone) || stamp_of(path) != noted.stamp) &&
           !services_.artifacts.is_intact(noted.digest))
         return &noted;
     }
@@ -322,7 +329,7 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);
   co_return Failure{FailureKind::bad_output,
-                    "changed its input '" + damaged->input->name + "', which other steps read",
+                    "changed its input '" + step_.inputs[damaged->input].name + "', which other steps read",
                     {"a step reads its inputs and writes to its outputs: copy the input to "
                      "$PIPE_SCRATCH first, and change the copy"},
                     {}};

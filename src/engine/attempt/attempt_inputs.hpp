@@ -2,6 +2,9 @@
 /// The code and the inputs of an attempt, checked and laid out for the orchestrator.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -55,16 +58,20 @@ class AttemptInputs {
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
 
+  /// The first half of a store::stamp_of().
+  using ShortStamp = std::array<std::uint8_t, 16>;
+  static ShortStamp stamp_of(const std::filesystem::path& artifact);
   /// The state of an artifact before the attempt. Small, because a gathered input may have 100,000
   /// artifacts.
   struct NotedArtifact {
-    core::Digest digest, stamp;
-    const InputSpec* input;
+    core::Digest digest;
+    ShortStamp stamp;
     bool was_checked;
+    std::uint32_t input;  ///< Index in StepSpec::inputs.
   };
   void refuse_missing() const;
   void note_all(const std::vector<orchestrators::AttemptInput>& inputs);
-  void note_artifact(const InputSpec& input, const core::Digest& digest);
+  void note_artifact(std::size_t input, const core::Digest& digest);
   std::optional<DamagedInput> changed_input(const NotedArtifact& noted) const;
   std::vector<NotedArtifact> noted_;
   std::optional<DamagedInput> changed_by_other_;

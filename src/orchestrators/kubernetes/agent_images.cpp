@@ -50,7 +50,12 @@ std::vector<docker::ContextFile> agent_files(bool has_stager, std::string_view a
 std::string digest_of(bool has_stager, std::string_view architecture) {
   core::Hasher hasher;
   hasher.field(has_stager ? "pipe agent and stager 1" : "pipe agent 1");
-  for (const auto& file : programs(has_stager, architecture)) hasher.field(file.content);
+  hasher.field(agent::agent_program(architecture));
+  if (has_stager) {
+    hasher.field(agent::stager_program(architecture));
+    hasher.field(authorities_here());
+  }
+  agent::release_program_pages();
   return hasher.finish().hex();
 }
 

@@ -41,6 +41,7 @@ TEST(KeySetTest, every_key_keeps_its_text) {
     EXPECT_TRUE(set.contains(key)) << key;
   }
   EXPECT_THAT(set.keys(), UnorderedElementsAreArray(keys));
+  EXPECT_EQ(set.size(), keys.size());
   for (const auto& key : keys) {
     set.erase(key);
     EXPECT_FALSE(set.contains(key)) << key;
