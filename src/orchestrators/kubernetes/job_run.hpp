@@ -13,7 +13,7 @@ namespace pipeline::orchestrators::kubernetes {
 
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
-/// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
+/// removal has begun. Throws what LogSink throws, and EnvironmentError if the cluster is lost.
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
 /// @param report kept up to date with the agent's reports
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,

@@ -71,9 +71,9 @@ std::string job_name(const AttemptSpec& attempt);
 inline constexpr const char *node_label = "pipe.node", *try_label = "pipe.try";
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
-/// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged, except
-/// that node_mark becomes the index of the pod.
-std::string literally(const std::string& text);
+/// Escapes `$` in an argument or a variable's value, so that Kubernetes passes the text on
+/// unchanged, except that node_mark becomes the index of the pod.
+std::string escape_references(const std::string& text);
 /// Adds to a container's securityContext what namespaces with the policy `restricted` demand, as
 /// far as its user allows that and nothing else is given.
 void restrict_privileges(nlohmann::json& context);

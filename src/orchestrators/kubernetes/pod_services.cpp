@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/pod_services.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -37,7 +38,7 @@ json service_environment(const AttemptSpec& attempt, const ServiceSpec& service)
           {{"name", name},
            {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
     else
-      list.push_back({{"name", name}, {"value", literally(value)}});
+      list.push_back({{"name", name}, {"value", escape_references(value)}});
   }
   return list;
 }
@@ -67,7 +68,7 @@ json limits_of_service(const ServiceResources& resources) {
 }
 
 json probe(std::vector<std::string> words) {
-  for (auto& word : words) word = literally(word);
+  for (auto& word : words) word = escape_references(word);
   return {{"exec", {{"command", std::move(words)}}}};
 }
 
@@ -87,10 +88,11 @@ void add_probes(json& container, const std::string& name, const ServiceReady& re
       std::chrono::milliseconds(ready.timeout.value_or(ready_timeout)));
   auto& starts = container["startupProbe"] = probe(std::move(words));
   starts["periodSeconds"] = 1;
-  starts["timeoutSeconds"] = 10;
+  starts["timeoutSeconds"] = 10;  // More than agent/ready.cpp waits for an answer.
   starts["failureThreshold"] = timeout.count();
   auto& lives = container["livenessProbe"] = probe({agent, "needed", services_folder});
   lives["periodSeconds"] = 2;
+  // Patient: a probe on a busy node must not end the service while the step runs.
   lives["timeoutSeconds"] = 30;
   lives["failureThreshold"] = 3;
 }
@@ -104,8 +106,9 @@ json service_spec(const AttemptSpec& attempt, const std::string& name, const std
                  {"imagePullPolicy", pull ? "IfNotPresent" : "Never"},
                  {"env", service_environment(attempt, service)},
                  {"volumeMounts", service_mounts(files, agent)}};
-  for (const auto& word : service.entrypoint) container["command"].push_back(literally(word));
-  for (const auto& word : service.command) container["args"].push_back(literally(word));
+  for (const auto& word : service.entrypoint)
+    container["command"].push_back(escape_references(word));
+  for (const auto& word : service.command) container["args"].push_back(escape_references(word));
   container["securityContext"] = json::object();
   restrict_privileges(container["securityContext"]);
   if (const auto limits = limits_of_service(service.resources); !limits.empty())

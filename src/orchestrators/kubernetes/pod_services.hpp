@@ -39,8 +39,9 @@ struct LateService {
   Failure failure;
   std::chrono::seconds limit;
 };
-/// Returns the running service that has to be ready first. Its node counts failed checks, of which
-/// there is one a second; a check that hangs takes longer, and so would the node's own limit.
+/// Returns the running service that has to be ready first. The driver applies the limit, because
+/// the node counts failed checks instead of time, and a check that hangs takes longer than a
+/// second.
 std::optional<LateService> service_to_wait_for(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
 /// @param step_has_begun whether the step is known to have begun: a pod's status may leave out that
