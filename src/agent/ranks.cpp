@@ -248,7 +248,8 @@ void RankNode::read_addresses() {
 void RankNode::give_up_without_addresses() {
   const auto limit = options_.addresses_within_ms;
   if (limit == 0 || now_ms() - began_ms_ < limit) return;
-  write_whole(STDERR_FILENO, "pipe: the driver has not told the addresses of the other nodes\n");
+  write_whole(STDERR_FILENO,
+              "pipe: the driver has not sent the addresses of the other nodes in time\n");
   code_ = 125;
 }
 
@@ -262,10 +263,10 @@ void RankNode::try_to_meet() {
     if (why.empty()) address = candidate, why = failure;
   }
   const auto waited = now_ms() - began_ms_;
-  const auto reason = options_.node == 0
-                          ? "cannot listen at port " + options_.port + ": " + why
-                          : "node " + std::to_string(options_.node) + " cannot reach node 0 at " +
-                                address + ":" + options_.port + ": " + why;
+  const auto place = address.empty() ? "" : " at " + address + ":" + options_.port;
+  const auto reason = options_.node == 0 ? "cannot listen at port " + options_.port + ": " + why
+                                         : "node " + std::to_string(options_.node) +
+                                               " cannot reach node 0" + place + ": " + why;
   if (waited >= notice_after_ms && !has_noticed_) {
     has_noticed_ = true;
     write_whole(STDERR_FILENO, "pipe: " + reason + "; retrying\n");
