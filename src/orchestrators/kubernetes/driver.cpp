@@ -9,6 +9,7 @@
 #include "kubernetes_api/lease.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_failure.hpp"
 
@@ -202,7 +203,9 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   }
   for (const auto& pod : pods) {
     if (const auto code = exit_code_of(pod); code && *code != 0)
-      status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
+      status.failure =
+          text_at(kubernetes_api::named_at(pod, "/status/containerStatuses", step_container),
+                  "/state/terminated/message");
     const auto about = pod_state_of(pod);
     if (about.phase != PodState::Phase::waiting) continue;
     status.waits_for = about.waits_for;

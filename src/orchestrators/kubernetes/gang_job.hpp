@@ -43,6 +43,7 @@ void empty_folders(const AttemptSpec& attempt);
 /// @param node   number of the node, or node_mark
 /// @param folder outputs_of_node or scratch_of_node
 std::string folder_of_node(const std::string& node, const char* folder);
+/// The scratch folder is that of the node's first process (orchestrators/gang.cpp).
 inline constexpr const char *outputs_of_node = "outputs", *scratch_of_node = "scratch.0";
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -49,22 +49,21 @@ constexpr auto max_wait_for_stop = 30s;
 
 class JobRun {
  public:
-  JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
-         const JobOptions& options, PodStaging* files, asio::any_io_executor executor,
-         AgentReport& report)
-      : client_(client),
+  JobRun(const JobContext& context, const Attempt& attempt, const JobOptions& options,
+         asio::any_io_executor executor)
+      : client_(context.client),
         attempt_(attempt),
         options_(options),
-        files_(files),
+        files_(context.files),
         pod_{job_name(attempt),
              options.gang_job ? std::optional(attempt.process->node) : std::nullopt},
         executor_(executor),
         changed_(executor),
-        informer_(informer),
-        entry_(informer.entry(pod_)),
-        report_(report),
-        services_(client, attempt.io.log, executor),
-        reasons_(client, informer, attempt, pod_) {
+        informer_(context.informer),
+        entry_(informer_.entry(pod_)),
+        report_(context.report),
+        services_(client_, attempt.io.log, executor),
+        reasons_(client_, informer_, attempt, pod_) {
     entry_.on_change = [this] {
       see_gang();
       changed_.tell();
@@ -469,9 +468,8 @@ async::Task<AttemptResult> JobRun::run() {
 
 }  // namespace
 
-async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
-                                   const Attempt& attempt, const JobOptions& options,
-                                   PodStaging* files, Removals& removals, AgentReport& report) {
+async::Task<AttemptResult> run_job(const JobContext& context, const Attempt& attempt,
+                                   const JobOptions& options) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
@@ -479,12 +477,13 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, informer, attempt, options, files, executor, report);
+  JobRun run(context, attempt, options, executor);
   try {
     result = co_await run.run();
   } catch (...) {
     error = std::current_exception();
   }
+  auto& [client, informer, removals, report, files] = context;
   add_cleanup({client, removals, files, executor}, attempt, run.name(), run.uid(), result);
   if (!error && !run.leads()) result.cleanup = nullptr;
   if (error) {

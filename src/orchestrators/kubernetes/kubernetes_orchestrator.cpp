@@ -133,8 +133,8 @@ class KubernetesOrchestrator : public Orchestrator {
       if (attempt.process && attempt.process->addresses->gives_back)
         given_back_[gang_key(attempt)] = attempt.process->addresses->tries;
     });
-    auto result = co_await run_job(client(), informer, attempt, options, files(), removals_,
-                                   reports_.of(attempt));
+    const JobContext context{client(), informer, removals_, reports_.of(attempt), files()};
+    auto result = co_await run_job(context, attempt, options);
     if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
     co_return result;

@@ -364,7 +364,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (has_services(attempt))
-    add_services(pod, attempt, agent_of(options), files, options.services, options.pull);
+    add_services(pod, attempt, {agent_of(options), files, options.services, options.pull});
   // A Job's own deadline would count the time in which it waits for a node.
   if (step.timeout && !attempt.shell)
     pod["activeDeadlineSeconds"] =
@@ -401,7 +401,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
 
 std::string too_large(const std::string& kind, std::size_t bytes) {
   return "its " + kind + " would take " + core::format_bytes(bytes) +
-         ", and a cluster stores no object of more than 1 MiB";
+         ", and a cluster stores no object of more than " + core::format_bytes(max_object_bytes);
 }
 
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& options) {

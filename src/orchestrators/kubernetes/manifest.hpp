@@ -97,10 +97,10 @@ nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& option
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& staged = {});
 
-/// Size up to which every cluster stores an object: etcd's limit of 1.5 MiB, less what a server
-/// adds to an object.
+/// Bytes up to which every cluster stores a Job: etcd's limit of 1.5 MiB, less what a server adds
+/// to an object. The data of a Secret have a limit of 1 MiB, which the server checks.
 inline constexpr std::size_t max_object_bytes = 1'400'000;
-/// Returns why a Job or a Secret cannot be created: `its Job would take 4.6 MB, ...`.
+/// Returns why a Job or a Secret cannot be created: `its Job would take 4.4 MiB, ...`.
 std::string too_large(const std::string& kind, std::size_t bytes);
 /// Advice for an object that is too large.
 inline constexpr const char* shorter_line =

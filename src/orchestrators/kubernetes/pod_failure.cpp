@@ -27,10 +27,7 @@ using nlohmann::json;
 
 /// Returns the status of the step's container; null if there is none yet.
 const json& container_of(const json& pod) {
-  static const json none;
-  for (const auto& status : list_at(pod, "/status/containerStatuses"))
-    if (text_at(status, "/name") == step_container) return status;
-  return none;
+  return kubernetes_api::named_at(pod, "/status/containerStatuses", step_container);
 }
 
 /// Returns true for an init container that runs beside the step, as a service mesh injects.

@@ -97,15 +97,15 @@ void add_probes(json& container, const std::string& name, const ServiceReady& re
   lives["failureThreshold"] = 3;
 }
 
-json service_spec(const AttemptSpec& attempt, const std::string& name, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull) {
+json service_spec(const AttemptSpec& attempt, const std::string& name,
+                  const ServiceOptions& options) {
   const auto& service = attempt.step.services.at(name);
-  const auto image = images.find(name);
+  const auto image = options.images.find(name);
   json container{{"name", service_container(name)},
-                 {"image", image == images.end() ? service.image : image->second},
-                 {"imagePullPolicy", pull ? "IfNotPresent" : "Never"},
+                 {"image", image == options.images.end() ? service.image : image->second},
+                 {"imagePullPolicy", options.pull ? "IfNotPresent" : "Never"},
                  {"env", service_environment(attempt, service)},
-                 {"volumeMounts", service_mounts(files, agent)}};
+                 {"volumeMounts", service_mounts(options.files, options.agent)}};
   for (const auto& word : service.entrypoint)
     container["command"].push_back(escape_references(word));
   for (const auto& word : service.command) container["args"].push_back(escape_references(word));
@@ -113,7 +113,7 @@ json service_spec(const AttemptSpec& attempt, const std::string& name, const std
   restrict_privileges(container["securityContext"]);
   if (const auto limits = limits_of_service(service.resources); !limits.empty())
     container["resources"] = {{"limits", limits}, {"requests", limits}};
-  add_probes(container, name, service.ready, agent);
+  add_probes(container, name, service.ready, options.agent);
   return container;
 }
 
@@ -145,10 +145,7 @@ void check_ports(const StepSpec& step) {
 
 /// Returns the container in the pod's spec to which the status belongs.
 const json& spec_of(const json& pod, const json& status) {
-  static const json none;
-  for (const auto& container : list_at(pod, "/spec/containers"))
-    if (text_at(container, "/name") == text_at(status, "/name")) return container;
-  return none;
+  return kubernetes_api::named_at(pod, "/spec/containers", text_at(status, "/name"));
 }
 
 /// Returns true if all containers of the pod were ready at some moment after `time`.
@@ -203,12 +200,11 @@ std::string service_container(const std::string& name) {
   return std::string(service_prefix) + name;
 }
 
-void add_services(json& pod, const AttemptSpec& attempt, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull) {
+void add_services(json& pod, const AttemptSpec& attempt, const ServiceOptions& options) {
   check_ports(attempt.step);
   json alias{{"ip", "127.0.0.1"}};
   for (const auto& [name, service] : attempt.step.services) {
-    auto container = service_spec(attempt, name, agent, files, images, pull);
+    auto container = service_spec(attempt, name, options);
     if (const auto& size = service.resources.shm_size)
       add_shared_memory(pod, container, name, *size);
     pod["containers"].push_back(std::move(container));

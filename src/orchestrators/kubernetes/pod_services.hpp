@@ -20,14 +20,17 @@ inline constexpr const char* services_folder = "/pipe/services";
 /// Returns the name of the service's container.
 std::string service_container(const std::string& name);
 
+/// The properties that all services of a pod share.
+struct ServiceOptions {
+  std::string agent;        ///< Path of the agent in the pod's containers.
+  const PodFiles& files;    ///< Those of the step: services see its code, its inputs and the agent.
+  const StringMap& images;  ///< By the services' names; ServiceSpec::image where one is missing.
+  bool pull;                ///< Nodes may pull images.
+};
+
 /// Adds the containers of the services to a pod, in which they are reached by their names. Throws
 /// InputError if two of them have the same port.
-/// @param agent path of the agent in the pod's containers
-/// @param files the files of the step's container: services see its code, its inputs and the agent
-/// @param images the services' images by name; ServiceSpec::image is used for one that is missing
-/// @param pull whether nodes may pull images
-void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull);
+void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const ServiceOptions& options);
 
 /// Returns the status of a service that waits for its image, or cannot start; null if there is
 /// none.

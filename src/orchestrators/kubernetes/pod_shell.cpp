@@ -28,7 +28,6 @@ using nlohmann::json;
 
 constexpr std::chrono::seconds answer_timeout{10};
 constexpr std::size_t max_output = 64 << 10;  ///< Bytes of an answer; the rest is dropped.
-constexpr const char* agent_of_pod = "/spec/containers/0/command/0";  ///< Path of the agent.
 
 /// Returns the last `count` bytes of a number, the most significant byte first.
 std::string big_endian(std::uint32_t number, int count) {
@@ -106,6 +105,12 @@ async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owne
   co_return json();
 }
 
+/// Returns the path of the agent in the step's container; empty for a null pod. A service mesh may
+/// have put its own container first.
+std::string agent_path_in(const json& pod) {
+  return text_at(kubernetes_api::named_at(pod, "/spec/containers", step_container), "/command/0");
+}
+
 /// Returns the command by which the agent of a pod runs the words beside the process.
 std::vector<std::string> words_beside(const std::string& agent, const RunningProcess& process,
                                       const std::vector<std::string>& words) {
@@ -167,7 +172,7 @@ async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool 
 async::Task<std::optional<int>> join_pod(kubernetes_api::Client& client, std::string owner,
                                          RunningProcess process, ShellRequest shell) {
   const auto pod = co_await pod_of(client, owner, process);
-  const auto agent = text_at(pod, agent_of_pod);
+  const auto agent = agent_path_in(pod);
   if (agent.empty()) co_return std::nullopt;
   auto words = words_beside(agent, process, shell.words);
   const char* const streams = shell.has_terminal ? "--terminal" : "--pipes";
@@ -181,7 +186,7 @@ async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, 
                                                 RunningProcess process,
                                                 std::vector<std::string> words) {
   const auto pod = co_await pod_of(client, owner, process);
-  const auto agent = text_at(pod, agent_of_pod);
+  const auto agent = agent_path_in(pod);
   if (agent.empty()) co_return std::nullopt;
   const auto beside = words_beside(agent, process, words);
   const auto channels = co_await execute(client, text_at(pod, "/metadata/name"), beside, false);
