@@ -484,6 +484,8 @@ int main(int count, char** arguments) {
       options.status = arguments[2];
     } else if (is("--log")) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    } else if (!is_flag) {
+      return 125;
     }
     arguments += values;
     count -= values;

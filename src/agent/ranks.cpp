@@ -31,7 +31,7 @@ constexpr int grace_ms = 10'000, look_again_ms = 100, notice_after_ms = 10'000;
 struct RankOptions {
   unsigned node = 0, nodes = 1, processes = 1, own_gpus = 0, restarts = 0;
   bool first_is_enough = false;
-  bool addresses_are_of_node_0 = false;  ///< One of them may answer; node 0 tells the others.
+  bool addresses_are_of_node_0 = false;  ///< Node 0 answers at one of them, and tells the others.
   int begun_within_ms = 300'000;
   long long addresses_within_ms = 0;  ///< Time limit, because the driver may be dead; 0: none.
   std::string addresses, port, id;

@@ -25,7 +25,7 @@ struct Change {
   nlohmann::json& object;
 };
 
-/// Knows the objects of a collection, and reports what lists and events change of them.
+/// Keeps the known objects of a collection, and reports how lists and events change them.
 class Changes {
  public:
   /// @param path the path of the collection, for messages

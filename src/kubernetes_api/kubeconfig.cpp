@@ -115,8 +115,8 @@ struct Entry {
   }
 };
 
-/// Returns the end of the value that begins at `at`. The value is all that follows in its line, and
-/// the deeper lines after it; a list below its key may be as deep as the key.
+/// Returns the end of the value that begins at `at`: of its line, and of the lines after it that
+/// are indented more. The items of a list below its key may have the indent of the key.
 std::size_t end_of_value(const std::string& text, std::size_t at) {
   const auto line = text.rfind('\n', at - 1) + 1;
   const auto depth = text.find_first_not_of(' ', line) - line;

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* group = "coordination.k8s.io/v1";
 constexpr const char* message_annotation = "pipe.word";  ///< Earlier drivers read this name.
-constexpr std::chrono::seconds poll_interval{1};         ///< Of a process that waits for the Lease.
+constexpr std::chrono::seconds poll_interval{1};         ///< Time between reads while waiting.
 constexpr std::chrono::milliseconds renewal_timeout{3'000};
 
 /// Returns the time as a MicroTime, which has exactly six fractional digits.
@@ -88,8 +88,8 @@ async::Task<bool> Lease::create() {
   co_return co_await make(client_, std::move(lease));
 }
 
-/// Takes this version of the Lease, for the server accepts only one of several concurrent patches.
-/// Returns false if another process was faster.
+/// Takes the Lease if it still has this version: the server accepts only one of several concurrent
+/// patches. Returns false if another process was faster.
 async::Task<bool> Lease::take(json lease) {
   const auto now = micro_now();
   json change;

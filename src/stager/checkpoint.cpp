@@ -206,7 +206,7 @@ void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::s
 void keep_checkpoint(const std::function<json()>& read_document, const fs::path& marks,
                      Transfer& transfer) {
   constexpr auto poll_interval = 1s, min_pause = 2s, pause_after_error = 30s;
-  constexpr int pause_factor = 20;  // For uploads to take a twentieth of the time.
+  constexpr int pause_factor = 20;  // Uploads take a twentieth of the time.
   std::string reported;
   for (;;) {
     std::this_thread::sleep_for(poll_interval);

@@ -42,7 +42,7 @@ class CheckpointSaver {
 
   /// Sends the folder if it has changed since it was sent or restored; returns false otherwise.
   /// Throws TransferError, EnvironmentError.
-  /// @param use of a folder that is in use, a copy is made first, in a moment without changes
+  /// @param use `in_use`: the folder is copied first, in a moment without changes
   bool save(FolderUse use);
 
  private:

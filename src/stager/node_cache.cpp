@@ -138,7 +138,7 @@ std::optional<NodeCache::Object> NodeCache::fill(core::Descriptor part, const st
   ::flock(object.file.get(), LOCK_SH);
   ::lseek(object.file.get(), 0, SEEK_SET);
   added_ += object.bytes;
-  constexpr std::uint64_t trims_in_budget = 16;  // Between trims, the folder grows by a sixteenth.
+  constexpr std::uint64_t trims_in_budget = 16;  // Trims when a sixteenth is new.
   if (added_ > budget_ / trims_in_budget) trim();
   return object;
 }

@@ -84,7 +84,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
   core::TransferAdvance advance;
   for (unsigned tries = 0;; ++tries) {
     try {
-      std::uint64_t offset = received;  // Of the next byte that arrives.
+      std::uint64_t offset = received;  // The next byte that arrives.
       bool first = true;
       HttpCall call;
       call.url = url;

@@ -24,7 +24,7 @@ std::string service_container(const std::string& name);
 struct ServiceOptions {
   std::string agent;        ///< Path of the agent in the pod's containers.
   const PodFiles& files;    ///< Those of the step: services see its code, its inputs and the agent.
-  const StringMap& images;  ///< By the services' names; ServiceSpec::image where one is missing.
+  const StringMap& images;  ///< Keyed by service; where one is missing, ServiceSpec::image.
   bool pull;                ///< Nodes may pull images.
 };
 
