@@ -11,23 +11,23 @@ bool begins_as_frame(std::string_view line) {
          line[1] >= '0' && line[1] <= '9';
 }
 
-std::optional<Frame> frame_of(std::string_view line) {
+std::optional<Frame> parse_frame(std::string_view line) {
   if (!begins_as_frame(line)) return std::nullopt;
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
   const char* end = line.data() + line.size();
-  const auto place = std::from_chars(line.data() + 1, end, frame.place);
-  if (place.ec != std::errc()) return std::nullopt;
-  if (line.front() == '.') return place.ptr == end ? std::optional(frame) : std::nullopt;
-  if (place.ptr == end || *place.ptr != ' ') return std::nullopt;
-  const auto length = std::from_chars(place.ptr + 1, end, size);
+  const auto offset = std::from_chars(line.data() + 1, end, frame.offset);
+  if (offset.ec != std::errc()) return std::nullopt;
+  if (line.front() == '.') return offset.ptr == end ? std::optional(frame) : std::nullopt;
+  if (offset.ptr == end || *offset.ptr != ' ') return std::nullopt;
+  const auto length = std::from_chars(offset.ptr + 1, end, size);
   if (length.ec != std::errc() || length.ptr == end || *length.ptr != ' ') return std::nullopt;
   frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
   return frame.text.size() == size ? std::optional(frame) : std::nullopt;
 }
 
-std::chrono::milliseconds age_of(const Frame& frame) {
-  constexpr unsigned max_age = 3'600'000;
+std::chrono::milliseconds progress_age(const Frame& frame) {
+  constexpr unsigned max_age = 3'600'000;  // A step can write any number.
   unsigned age = 0;
   if (frame.kind == 'a')
     std::from_chars(frame.text.data(), frame.text.data() + frame.text.size(), age);

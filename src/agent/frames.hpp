@@ -17,18 +17,19 @@ namespace pipeline::agent {
 
 struct Frame {
   char kind;
-  std::uint64_t place;    ///< Offset of the frame.
+  std::uint64_t offset;   ///< Among all bytes of frames.
   std::string_view text;  ///< A part of the line that was parsed.
 };
 
 /// Returns whether the line begins with a kind and an offset. Lines of the container runtime, and
 /// of programs that ran before the agent, do not.
 bool begins_as_frame(std::string_view line);
-/// Parses a line without its end; nothing if it is not a frame. A node that rotates a file in the
-/// middle of a line joins its beginning with a later line; the size is then wrong.
-std::optional<Frame> frame_of(std::string_view line);
+/// Parses a line without its end. Returns nothing for a line that is not a frame, or whose size is
+/// wrong: a node that rotates the log in the middle of a line joins the line's beginning with a
+/// later line.
+std::optional<Frame> parse_frame(std::string_view line);
 /// Returns how long ago a silent step last made progress, as an `a` frame says; 0 for other frames.
-std::chrono::milliseconds age_of(const Frame& frame);
+std::chrono::milliseconds progress_age(const Frame& frame);
 /// Calls on_bytes with the bytes of an output frame; does nothing for frames of other kinds.
 /// @param on_bytes (is stderr, bytes)
 void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes);

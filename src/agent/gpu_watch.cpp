@@ -14,10 +14,10 @@ void GpuWatch::start(const sigset_t& mask) {
   process_ = fork();
   if (process_ == 0) {
     signal(SIGPIPE, SIG_DFL);
-    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(nowhere, STDIN_FILENO);
+    const int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null_device, STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
+    dup2(null_device, STDERR_FILENO);
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     const char* words[gpu::smi_command.size() + 1] = {};
     std::copy(gpu::smi_command.begin(), gpu::smi_command.end(), words);

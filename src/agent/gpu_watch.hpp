@@ -19,12 +19,13 @@ class GpuWatch {
   int file() const { return file_; }
   /// Returns the process of nvidia-smi, whose usage is not the step's; -1 before start().
   pid_t process() const { return process_; }
-  /// Reads the available output.
+  /// Reads available output: 2 KiB at most, so that the caller can look at its other files.
   void read();
-  /// Kills nvidia-smi and reads the rest of its output. nvidia-smi is not waited for, because it
-  /// can hang in the GPU driver.
+  /// Kills nvidia-smi and reads the last of its output. Does not wait for nvidia-smi, which can
+  /// hang in the GPU driver.
   void stop();
-  /// Writes the member `,"gpus":[...]` of the step's usage if there are samples. Returns the size.
+  /// Writes the member `,"gpus":[...]` of the step's usage if there are samples. Returns the size
+  /// in bytes; 0 without samples.
   std::size_t write(char* text, std::size_t size) const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace pipeline::agent {
 
-/// Copies this program to the file atomically. An existing file is replaced, because a failed
-/// container is restarted. @return the exit code; messages go to standard error
+/// Copies this program to the file atomically. Replaces an existing file: a container that failed
+/// after the copy may run again. @return the exit code; messages go to standard error
 int install(const char* path);
 
 }  // namespace pipeline::agent

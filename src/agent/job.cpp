@@ -60,13 +60,15 @@ bool read_line(const char* path, long number, char (&line)[NAME_MAX + 2]) {
   return true;
 }
 
+/// Returns the variable's value; an empty text if it is not set.
 const char* variable(const char* name) {
   const char* value = getenv(name);
   return value ? value : "";
 }
 
-/// Writes `ID NODE NAME`. ID is the number of Slurm's job, or in an allocation that of the step's
-/// shell process (PIPE_SLURM_ID); `name` is the name of the job in Slurm.
+/// Writes `ID NODE NAME`. ID is the number of Slurm's job, `JOB_TASK` for a task of a job array, or
+/// in an allocation that of the step's shell process (PIPE_SLURM_ID); `name` is the name of the job
+/// in Slurm.
 bool write_begun(const char* path, const char* name) {
   char fresh[PATH_MAX + sizeof ".new"];
   snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -98,9 +100,9 @@ int begin_job(char** arguments, int count) {
   snprintf(path, sizeof path, "%s/%s.begun", events, name);
   if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return report_failure(path);
   if (!mkdtemp(temporary)) return report_failure(temporary);
-  const std::string path_of_slurm = variable("PATH");
+  const std::string slurm_path = variable("PATH");
   clean_variables();
-  setenv("PIPE_PATH", path_of_slurm.c_str(), 1);
+  setenv("PIPE_PATH", slurm_path.c_str(), 1);
   setenv("PIPE_TEMPORARY", temporary, 1);
   if (has_list) setenv("SLURM_JOB_NAME", name, 1);
   snprintf(script, sizeof script, "%s/%s/script", jobs, name);

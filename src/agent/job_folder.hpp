@@ -24,33 +24,33 @@ class JobFolder {
     struct stat status {};
     counts_links_ = stat(folder_, &status) == 0 && status.st_nlink > 0;
   }
-  /// Returns the shorter of `pause` and the time until the next look, in milliseconds. A `pause` of
+  /// Returns the shorter of `pause` and the time between two looks, in milliseconds. A `pause` of
   /// -1 is an endless one, and so is the result -1.
   int limited_pause(int pause) const {
-    return !folder_[0] || (pause >= 0 && pause < look_again) ? pause : look_again;
+    return !folder_[0] || (pause >= 0 && pause < look_pause) ? pause : look_pause;
   }
   /// Looks if the last look is long enough ago. Returns true once the folder was missing in two
   /// looks in a row, so that a short failure of the file system does not end the step.
   bool is_removed() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!folder_[0] || missing_ == looks || (now.tv_sec - looked_) * 1000 < look_again)
-      return missing_ == looks;
+    if (!folder_[0] || missing_ == enough_looks || (now.tv_sec - looked_) * 1000 < look_pause)
+      return missing_ == enough_looks;
     looked_ = now.tv_sec;
     struct stat status {};
     // A removed folder that is mounted in a container can still be found there, with 0 links.
     const bool is_there = stat(folder_, &status) == 0 ? !counts_links_ || status.st_nlink > 0
                                                       : errno != ENOENT && errno != ESTALE;
     missing_ = is_there ? 0 : missing_ + 1;
-    return missing_ == looks;
+    return missing_ == enough_looks;
   }
 
  private:
-  static constexpr int look_again = 5'000;  ///< Milliseconds.
-  static constexpr int looks = 2;
+  static constexpr int look_pause = 5'000;  ///< Milliseconds between two looks.
+  static constexpr int enough_looks = 2;
   char folder_[4096] = {};
   bool counts_links_ = false;  ///< False on file systems that report 0 links for every folder.
-  time_t looked_ = 0;          ///< Seconds of the monotonic clock.
+  time_t looked_ = 0;          ///< Time of the last look: seconds of the monotonic clock.
   int missing_ = 0;            ///< The number of looks in a row that did not find the folder.
 };
 

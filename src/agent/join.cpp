@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t max_variables = 4 << 20;  ///< Bytes.
 
-std::string bytes_of(const std::string& path) {
+/// Reads a file in /proc; returns an empty text if it cannot be read.
+std::string read_proc_file(const std::string& path) {
   std::string bytes;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   char some[16384];
@@ -29,7 +30,7 @@ std::string bytes_of(const std::string& path) {
 }
 
 int parent_of(int pid) {
-  const auto text = bytes_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = text.rfind(") ");  // `PID (NAME) STATE PARENT ...`
   return name_end == std::string::npos || name_end + 4 > text.size()
              ? 0
@@ -38,13 +39,14 @@ int parent_of(int pid) {
 
 /// Returns the topmost process with all of the variables; 0 if there is none. Its descendants
 /// inherit the variables. The agent's rank may be torchrun, whose children have ranks of their own.
-int first_with(const std::vector<std::string>& wanted) {
+int topmost_with(const std::vector<std::string>& wanted) {
   std::set<int> found;
   DIR* const processes = opendir("/proc");
   while (const dirent* entry = processes ? readdir(processes) : nullptr) {
     const int pid = atoi(entry->d_name);
     if (pid <= 0) continue;
-    const auto variables = '\0' + bytes_of("/proc/" + std::string(entry->d_name) + "/environ");
+    const auto variables =
+        '\0' + read_proc_file("/proc/" + std::string(entry->d_name) + "/environ");
     bool has_all = true;
     for (const auto& each : wanted)
       has_all = has_all && variables.find('\0' + each + '\0') != std::string::npos;
@@ -70,20 +72,20 @@ int run_join(char** arguments) {
   const auto subject = wanted.empty() ? "rank " + std::string(*command) : std::string("the step");
   if (wanted.empty()) wanted.push_back("RANK=" + std::string(*command));
   // `*command` is the rank or `--`, and the command follows it.
-  const int process = *command && *++command ? first_with(wanted) : 0;
+  const int process = *command && *++command ? topmost_with(wanted) : 0;
   if (process == 0) {
     fprintf(stderr, "pipe-init: %s does not run any more\n", subject.c_str());
     return 125;
   }
   const auto folder = "/proc/" + std::to_string(process);
-  auto text = bytes_of(folder + "/environ");
+  auto text = read_proc_file(folder + "/environ");
   std::vector<char*> variables;
   for (std::size_t at = 0; at < text.size(); at += strlen(text.c_str() + at) + 1)
     variables.push_back(text.data() + at);
   variables.push_back(nullptr);
   // TERM describes the user's terminal, and comes from this process, not from the running one.
-  const char* const known = getenv("TERM");
-  const std::string terminal = known ? known : "";
+  const char* const own_term = getenv("TERM");
+  const std::string terminal = own_term ? own_term : "";
   if (chdir((folder + "/cwd").c_str()) != 0)
     fprintf(stderr, "pipe-init: cannot enter the folder of %s: %s\n", subject.c_str(),
             strerror(errno));

@@ -14,7 +14,7 @@
 //        pipe-agent job JOBS EVENTS NAME | job JOBS EVENTS --list FILE
 //          begins a job of Slurm (job.hpp)
 //        pipe-agent ready PORT [PATH]
-//          looks whether a service can be used (ready.hpp)
+//          checks whether a service accepts connections (ready.hpp)
 //        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
 //        pipe-agent needed FOLDER
 //          tell a cluster whether a service is ready, and whether it is still needed (services.hpp)
@@ -69,14 +69,11 @@
 
 namespace {
 
-using pipeline::agent::GpuWatch;
-using pipeline::agent::JobFolder;
-using pipeline::agent::Silence;
-using pipeline::agent::UsageMeter;
+using namespace pipeline::agent;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t max_frame = 8000;
-constexpr int stop_seconds = 10;  // Time for a step with a checkpoint to end after SIGTERM.
+constexpr int stop_seconds = 10;  // How long a step with a checkpoint may run after SIGTERM.
 
 bool write_all(int file, const char* bytes, std::size_t size) {
   while (size > 0) {
@@ -117,7 +114,8 @@ void write_end() {
   write_frame('.', "", 0);
 }
 
-/// Forwards available bytes as frames of whole lines and of parts. Returns false at the end.
+/// Forwards available bytes as frames. Returns false at the stream's end.
+/// @param whole, part kinds of the frames of lines, and of parts without a line end
 bool pass_on(int from, char whole, char part) {
   char bytes[max_frame];
   const ssize_t count = read(from, bytes, sizeof bytes);
@@ -133,12 +131,12 @@ bool pass_on(int from, char whole, char part) {
   return count > 0;
 }
 
-/// Writes the end of a step as a JSON object, so that other machines see the whole file or none,
-/// also after a power failure.
+/// Writes the end of a step as a JSON object. Other machines see the whole file or none, also after
+/// a power failure.
 /// @param end, usage a text of members of the object, and the text from UsageMeter::write()
 void write_status(const char* path, const char* end, const char* usage) {
   fsync(STDOUT_FILENO);  // Other machines see all of the log before they see its end.
-  char text[pipeline::agent::max_usage + 128], fresh[4096], folder[4096];
+  char text[max_usage + 128], fresh[4096], folder[4096];
   const int size = snprintf(text, sizeof text, "{%s,\"usage\":%s}\n", end, usage);
   snprintf(fresh, sizeof fresh, "%s.new", path);
   snprintf(folder, sizeof folder, "%s", path);
@@ -156,7 +154,7 @@ void write_status(const char* path, const char* end, const char* usage) {
 }
 
 /// Reports that the command cannot be executed, and ends the log. Returns the exit code.
-int not_executed(int error, const char* status_file) {
+int report_not_executed(int error, const char* status_file) {
   if (status_file) {
     char end[32];
     snprintf(end, sizeof end, "\"not_executed\":%d", error);
@@ -164,7 +162,7 @@ int not_executed(int error, const char* status_file) {
     write_status(status_file, end, "{}");
     return error == ENOENT ? 127 : 126;
   }
-  const int code = pipeline::agent::write_not_executed(error);
+  const int code = write_not_executed(error);
   write_end();
   return code;
 }
@@ -192,25 +190,28 @@ struct Options {
 };
 
 /// Starts the stager, and returns its process. The stager prints the reason of a failure.
-/// @param task uploads: `collect` outputs, `keep` checkpoints meanwhile, `save` one checkpoint
+/// @param task `keep`, `save` or `collect` (stager/main.cpp)
 /// @param code exit code of the step, for `collect`; otherwise null
-/// @param err receives the messages of the stager; -1: none
+/// @param err  file that receives the messages of the stager; -1: they are dropped
 pid_t start_stager(const Options& options, const char* task, const char* code, int err) {
   const pid_t child = fork();
   if (child != 0) return child;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(err >= 0 ? err : nowhere, STDERR_FILENO);
+  const int null_device = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(null_device, STDOUT_FILENO);
+  dup2(err >= 0 ? err : null_device, STDERR_FILENO);
   execl(options.stager, options.stager, task, options.document, code, static_cast<char*>(nullptr));
   _exit(127);
 }
 
-/// Waits for the stager, which collects outputs and is killed by SIGTERM if `is_stoppable`.
-/// @return true if it has succeeded
-bool wait_for(pid_t stager, int signals, bool is_stoppable) {
+enum class Upload { checkpoint, outputs };
+
+/// Waits for the stager. SIGTERM kills a stager that uploads outputs.
+/// @return true if the stager has succeeded
+bool wait_for(pid_t stager, int signals, Upload upload) {
+  const bool is_stoppable = upload == Upload::outputs;
   if (stager < 0) return false;
   for (;;) {
     pollfd news{signals, POLLIN, 0};
@@ -221,8 +222,7 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
     int status = 0;
     for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
       if (ended == stager) {
-        if (is_stoppable && WIFSIGNALED(status))
-          pipeline::agent::write_stager_killed(WTERMSIG(status));
+        if (is_stoppable && WIFSIGNALED(status)) write_stager_killed(WTERMSIG(status));
         return WIFEXITED(status) && WEXITSTATUS(status) == 0;
       }
   }
@@ -234,11 +234,11 @@ struct Step {
   pollfd out, err;
   int signals;               ///< Descriptor that this agent's signals are read from.
   const char* stop_file;     ///< Created by the driver to have the step killed at once.
-  pid_t keeper;              ///< The stager that uploads checkpoints meanwhile; -1: none.
+  pid_t checkpoint_stager;   ///< The stager that uploads checkpoints meanwhile; -1: none.
   int status = 0;            ///< The command's status from waitpid(2).
   bool is_stopping = false;  ///< SIGTERM has arrived.
   bool is_given_up = false;  ///< The driver has removed the attempt's folder (job_folder.hpp).
-  time_t killed_at = 0;      ///< When a stopping step is killed; 0: never.
+  time_t kill_at = 0;        ///< When a stopping step is killed, as now() returns it; 0: never.
 };
 
 /// Reaps the children that have ended. Returns the step's process if it has ended, else 0, or -1 if
@@ -247,7 +247,7 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   pid_t child = 0, found = 0;
   rusage used{};
   for (int status = 0; (child = wait4(-1, &status, WNOHANG, &used)) > 0;) {
-    if (child != gpus.process() && child != step.keeper) meter.add(used);
+    if (child != gpus.process() && child != step.checkpoint_stager) meter.add(used);
     if (child == step.pid) {
       step.status = status;
       found = child;
@@ -256,8 +256,8 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   return found ? found : child;
 }
 
-/// Returns the signal, but SIGTERM for a SIGURG that is meant for this agent. Slurm sends SIGURG to
-/// all agents of a job; the driver marks the one that is to stop by a file.
+/// Returns the signal, but SIGTERM for the first SIGURG that is meant for this agent. Slurm sends
+/// SIGURG to all agents of a job; the driver marks the one that is to stop by a file.
 int meaning_of(unsigned signal, const Step& step) {
   char file[4096];
   snprintf(file, sizeof file, "%s.soon", step.stop_file);
@@ -265,6 +265,7 @@ int meaning_of(unsigned signal, const Step& step) {
   return is_stop ? SIGTERM : static_cast<int>(signal);
 }
 
+/// Returns the seconds of the monotonic clock.
 time_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -274,22 +275,23 @@ time_t now() {
 /// Forwards output and signals until the step has ended.
 void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFolder folder) {
   for (bool ended = false, is_over = false; !is_over;) {
-    constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = folder.limited_pause(silence.limited_pause(meter.sample()));
+    constexpr int stop_file_pause = 100;  // Milliseconds between two looks for the stop file.
+    const int pause = folder.limited_pause(silence.limited_pause(meter.sample()));
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
-    if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
+    if (poll(watched, 4, step.is_stopping ? stop_file_pause : pause) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     if (watched[3].revents) gpus.read();
     if (watched[0].revents || watched[1].revents) silence.restart();
-    if (const auto age = silence.look_for_progress({gpus.process(), step.keeper})) {
+    const std::initializer_list<pid_t> left_out{gpus.process(), step.checkpoint_stager};
+    if (const auto age = silence.look_for_progress(left_out)) {
       char text[24];
       const int size = snprintf(text, sizeof text, "%ld", *age);
       write_frame('a', text, static_cast<std::size_t>(size));
     }
     if (silence.is_over_limit()) {
-      char waits[pipeline::agent::max_waits];
-      write_frame('w', waits, pipeline::agent::write_waits(waits, {gpus.process(), step.keeper}));
+      char waits[max_waits];
+      write_frame('w', waits, write_waits(waits, left_out));
     }
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
@@ -299,21 +301,20 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
       if (signal == SIGCHLD || signal == SIGURG || at_once) continue;
       if (signal == SIGTERM)
-        pipeline::agent::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
+        signal_descendants(SIGTERM, left_out);
       else if (!ended)
         kill(step.pid, signal);
     }
-    if (step.is_stopping && step.keeper > 0) {
-      if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
-      at_once |= now() >= step.killed_at;
+    if (step.is_stopping && step.checkpoint_stager > 0) {
+      if (step.kill_at == 0) step.kill_at = now() + stop_seconds;
+      at_once |= now() >= step.kill_at;
     }
     step.is_given_up |= folder.is_removed();
     at_once |= step.is_given_up;
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
-    is_over = ended && !(has_time &&
-                         pipeline::agent::signal_descendants(0, {gpus.process(), step.keeper}) > 0);
+    is_over = ended && !(has_time && signal_descendants(0, left_out) > 0);
   }
 }
 
@@ -328,7 +329,7 @@ void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
 void end_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks; ++look) {
-    if (pipeline::agent::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
+    if (signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
     usleep(2'000);
     reap(step, meter, gpus);
   }
@@ -363,14 +364,15 @@ int open_signals(sigset_t& before) {
   return signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/// Ends the processes that the step has left running, as the end of a container would.
+/// Ends the processes that the step has left running. In a container whose first process is not
+/// this agent, ends only the stager: the rest ends with the container.
 void end_left(Step& step, const Options& options, UsageMeter& meter, const GpuWatch& gpus) {
   if (getpid() == 1)
     kill(-1, SIGKILL);
   else if (options.status)
     end_rest(step, meter, gpus);
-  else if (step.keeper > 0)
-    kill(step.keeper, SIGKILL);
+  else if (step.checkpoint_stager > 0)
+    kill(step.checkpoint_stager, SIGKILL);
 }
 
 /// Writes the step's end to the status file. @param usage as UsageMeter::write() returns it
@@ -383,8 +385,9 @@ void report_end(const Step& step, const char* status_file, const char* usage) {
   write_status(status_file, end, usage);
 }
 
-/// Runs the command. @return the command's exit code, 128 plus the number of the signal that ended
-/// it, or 125 if the stager cannot collect the outputs
+/// Runs the command. @return the command's exit code; 128 plus the number of the signal that ended
+/// it, or of SIGTERM if that has come before the services were ready; 126 or 127 if the command
+/// cannot be executed; 125 if it cannot be started, or if the stager cannot upload the outputs
 int run(char** command, const Options& options) {
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
@@ -392,8 +395,7 @@ int run(char** command, const Options& options) {
   sigset_t before;
   const int signals = open_signals(before);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (options.services &&
-      !pipeline::agent::wait_for_services(options.services, options.service_count, signals)) {
+  if (options.services && !wait_for_services(options.services, options.service_count, signals)) {
     write_end();
     return 128 + SIGTERM;
   }
@@ -409,10 +411,11 @@ int run(char** command, const Options& options) {
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;
   if (read(failure[0], &error, sizeof error) == sizeof error)
-    return not_executed(error, options.status);
+    return report_not_executed(error, options.status);
 
   Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file, -1};
-  if (options.has_checkpoint) step.keeper = start_stager(options, "keep", nullptr, err[1]);
+  if (options.has_checkpoint)
+    step.checkpoint_stager = start_stager(options, "keep", nullptr, err[1]);
   const bool is_first = getpid() == 1;
   UsageMeter meter(is_first);
   GpuWatch gpus;
@@ -423,7 +426,7 @@ int run(char** command, const Options& options) {
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
-  char used[pipeline::agent::max_usage];
+  char used[max_usage];
   const auto used_size = meter.write(used, gpus);
   write_frame('u', used, used_size);
   const int code =
@@ -432,9 +435,9 @@ int run(char** command, const Options& options) {
   snprintf(text, sizeof text, "%d", code);
   // The driver takes the end of the log as the end of a stopped step's pod: the uploads come first.
   if (options.has_checkpoint && (step.is_stopping || code != 0))
-    wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
+    wait_for(start_stager(options, "save", nullptr, err[1]), signals, Upload::checkpoint);
   if (options.stager && step.is_stopping)
-    wait_for(start_stager(options, "collect", text, -1), signals, true);
+    wait_for(start_stager(options, "collect", text, -1), signals, Upload::outputs);
   drain(step);
   write_end();
   if (options.status && !step.is_given_up) {  // The folder of a given-up attempt is removed.
@@ -442,59 +445,53 @@ int run(char** command, const Options& options) {
     report_end(step, options.status, used);
   }
   if (!options.stager || step.is_stopping) return code;
-  return wait_for(start_stager(options, "collect", text, -1), signals, true) ? code : 125;
+  const pid_t collector = start_stager(options, "collect", text, -1);
+  return wait_for(collector, signals, Upload::outputs) ? code : 125;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
-  if (strcmp(arguments[1], "install") == 0) return pipeline::agent::install(arguments[2]);
-  if (strcmp(arguments[1], "init") == 0) return pipeline::agent::run_init(arguments + 2);
-  if (strcmp(arguments[1], "join") == 0 && count > 3)
-    return pipeline::agent::run_join(arguments + 2);
-  if (strcmp(arguments[1], "ranks") == 0) return pipeline::agent::run_ranks(arguments + 2);
-  if (strcmp(arguments[1], "job") == 0) return pipeline::agent::begin_job(arguments + 2, count - 2);
-  if (strcmp(arguments[1], "ready") == 0)
-    return pipeline::agent::look_if_ready(arguments[2], count > 3 ? arguments[3] : nullptr);
-  if (strcmp(arguments[1], "probe") == 0 && count > 4)
-    return pipeline::agent::probe_service(arguments[2], arguments + 3);
-  if (strcmp(arguments[1], "needed") == 0) return pipeline::agent::look_if_needed(arguments[2]);
-  if (strcmp(arguments[1], "shell") == 0 && count > 3)
-    return pipeline::agent::run_shell(strcmp(arguments[2], "--terminal") == 0, arguments + 3);
+  const auto is = [&arguments](const char* word) { return strcmp(arguments[1], word) == 0; };
+  if (is("install")) return install(arguments[2]);
+  if (is("init")) return run_init(arguments + 2);
+  if (is("join") && count > 3) return run_join(arguments + 2);
+  if (is("ranks")) return run_ranks(arguments + 2);
+  if (is("job")) return begin_job(arguments + 2, count - 2);
+  if (is("ready")) return look_if_ready(arguments[2], count > 3 ? arguments[3] : nullptr);
+  if (is("probe") && count > 4) return probe_service(arguments[2], arguments + 3);
+  if (is("needed")) return look_if_needed(arguments[2]);
+  if (is("shell") && count > 3)
+    return run_shell(strcmp(arguments[2], "--terminal") == 0, arguments + 3);
   Options options;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
-    const bool collects = strcmp(arguments[1], "--collect") == 0;
-    const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
-    const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
-    const bool has_progress = strcmp(arguments[1], "--progress") == 0;
-    const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
-    const bool has_services = strcmp(arguments[1], "--services") == 0;
-    const bool has_status = strcmp(arguments[1], "--status") == 0;
-    const bool is_flag = has_gpus || has_checkpoint || has_progress;
-    const int values = collects || has_services ? 2 : is_flag ? 0 : 1;
+    const bool is_flag = is("--gpus") || is("--checkpoint") || is("--progress");
+    const int values = is("--collect") || is("--services") ? 2 : is_flag ? 0 : 1;
     if (count < values + 4) return 125;
-    options.has_gpus |= has_gpus;
-    options.has_checkpoint |= has_checkpoint;
-    options.counts_progress |= has_progress;
-    if (collects) {
+    options.has_gpus |= is("--gpus");
+    options.has_checkpoint |= is("--checkpoint");
+    options.counts_progress |= is("--progress");
+    if (is("--collect")) {
       options.stager = arguments[2];
       options.document = arguments[3];
-    } else if (has_services) {
+    } else if (is("--services")) {
       options.services = arguments[2];
       options.service_count = atoi(arguments[3]);
-    } else if (has_limit) {
+    } else if (is("--stalled-after")) {
       options.stalled_after = strtol(arguments[2], nullptr, 10);
-    } else if (has_status) {
+    } else if (is("--status")) {
       options.status = arguments[2];
-    } else if (values == 1) {
+    } else if (is("--log")) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    } else if (!is_flag) {
+      return 125;
     }
     arguments += values;
     count -= values;
   }
   options.stop_file = arguments[1];
   const int code = run(arguments + 2, options);
-  if (options.services) pipeline::agent::end_services(options.services);
+  if (options.services) end_services(options.services);
   return code;
 }

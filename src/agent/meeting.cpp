@@ -23,7 +23,7 @@ namespace {
 // for the states. Node 0 sends `b ADDRESS,...` (the addresses of all nodes), `s` and `x` for the
 // commands begin, stop and end.
 constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
-constexpr std::size_t max_meeting_line = 512, max_begin_line = 1 << 20;
+constexpr std::size_t max_meeting_line = 512, max_begin_line = 1 << 20;  ///< Bytes.
 constexpr int connect_seconds = 2;
 constexpr std::size_t max_strangers = 64;  ///< Connections that have not sent `ID NODE` yet.
 
@@ -38,36 +38,36 @@ std::optional<sockaddr_in6> address_of(const std::string& text, const char* port
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(static_cast<std::uint16_t>(atoi(port)));
   if (text.empty()) return address;  // IPv6's `::`
-  const bool is_4 = text.find(':') == std::string::npos;
-  if (inet_pton(AF_INET6, ((is_4 ? "::ffff:" : "") + text).c_str(), &address.sin6_addr) != 1)
+  const bool is_ipv4 = text.find(':') == std::string::npos;
+  if (inet_pton(AF_INET6, ((is_ipv4 ? "::ffff:" : "") + text).c_str(), &address.sin6_addr) != 1)
     return std::nullopt;
   return address;
 }
 
 /// Returns the IPv4 address that is mapped in an IPv6 address, for a kernel without IPv6.
-sockaddr_in old_address_of(const sockaddr_in6& address) {
-  sockaddr_in old{};
-  old.sin_family = AF_INET;
-  old.sin_port = address.sin6_port;
-  memcpy(&old.sin_addr, &address.sin6_addr.s6_addr[12], sizeof old.sin_addr);
-  return old;
+sockaddr_in ipv4_address_of(const sockaddr_in6& address) {
+  sockaddr_in ipv4{};
+  ipv4.sin_family = AF_INET;
+  ipv4.sin_port = address.sin6_port;
+  memcpy(&ipv4.sin_addr, &address.sin6_addr.s6_addr[12], sizeof ipv4.sin_addr);
+  return ipv4;
 }
 
 /// Returns a socket that listens at the address or is connected to it; -1: errno says why not.
 int open_socket(const sockaddr_in6& address, bool listens) {
   int file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool is_old = file < 0;
-  if (is_old) file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_ipv4 = file < 0;
+  if (is_ipv4) file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1, off = 0;
   setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   const timeval limit{connect_seconds, 0};  // Also limits connect(2); see socket(7).
   setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  const auto old = old_address_of(address);
-  const auto* at = is_old ? reinterpret_cast<const sockaddr*>(&old)
-                          : reinterpret_cast<const sockaddr*>(&address);
-  const socklen_t size = is_old ? sizeof old : sizeof address;
+  const auto ipv4 = ipv4_address_of(address);
+  const auto* at = is_ipv4 ? reinterpret_cast<const sockaddr*>(&ipv4)
+                           : reinterpret_cast<const sockaddr*>(&address);
+  const socklen_t size = is_ipv4 ? sizeof ipv4 : sizeof address;
   const bool good = listens ? bind(file, at, size) == 0 && listen(file, SOMAXCONN) == 0
                             : connect(file, at, size) == 0;
   const int error = errno;
@@ -94,13 +94,13 @@ std::string address_at(int file, int (*get)(int, sockaddr*, socklen_t*)) {
     inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&at)->sin_addr, text, sizeof text);
   if (at.ss_family == AF_INET6)
     inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&at)->sin6_addr, text, sizeof text);
-  const bool is_4 = strncmp(text, "::ffff:", strlen("::ffff:")) == 0;
-  return text + (is_4 ? strlen("::ffff:") : 0);
+  const bool is_ipv4 = strncmp(text, "::ffff:", strlen("::ffff:")) == 0;
+  return text + (is_ipv4 ? strlen("::ffff:") : 0);
 }
 
 }  // namespace
 
-std::vector<std::string> parts_of(const std::string& text) {
+std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin < text.size();) {
     const auto end = std::min(text.find(',', begin), text.size());
@@ -124,6 +124,7 @@ std::string Meeting::connect(const char* address, const char* port) {
     is_connected_ = true;
     return {};
   }
+  if (node_ > 0 && !*address) return "its address is not known";
   const auto at = address_of(node_ == 0 ? "" : address, port);
   if (!at) return "it is not an IP address";
   const int file = open_socket(*at, node_ == 0);
@@ -219,7 +220,7 @@ void Meeting::handle_lines(Peer& peer) {
     peer.bytes.erase(0, end + 1);
     if (node_ > 0) {
       const char letter = line.empty() ? ' ' : line[0];
-      if (letter == begin_line && line.size() > 2) addresses_ = parts_of(line.substr(2));
+      if (letter == begin_line && line.size() > 2) addresses_ = split_at_commas(line.substr(2));
       commands_.push_back(letter == begin_line  ? Command::begin
                           : letter == stop_line ? Command::stop
                           : letter == end_line  ? Command::end

@@ -10,13 +10,12 @@
 
 namespace pipeline::agent {
 
-/// Splits a text at its commas.
-std::vector<std::string> parts_of(const std::string& text);
+std::vector<std::string> split_at_commas(const std::string& text);
 
 /// The agent of node 0 listens, and the agents of the other nodes connect to its IP address. Each
 /// agent tells node 0 the state of its processes. Node 0 sends a command to all agents once all
-/// have the same state, or as soon as a process has failed. Connections of strangers, which do not
-/// know `id`, are closed, and cannot keep an agent out.
+/// have the same state, or as soon as a process has failed. The port may get connections from
+/// others, who do not know `id`: node 0 closes these, and has room for an agent at any time.
 class Meeting {
  public:
   enum class State {
@@ -59,7 +58,7 @@ class Meeting {
  private:
   struct Peer {
     int file = -1;
-    unsigned node = 0;       ///< 0: the peer has not said yet which node it is.
+    unsigned node = 0;       ///< On node 0: 0 until the peer has said which node it is.
     std::string bytes = {};  ///< The beginning of a line whose end has not arrived.
   };
   bool read(Peer& peer);
@@ -74,7 +73,9 @@ class Meeting {
   const unsigned node_, nodes_;
   const std::string id_;
   int listener_ = -1;
-  bool is_connected_ = false, is_broken_ = false, is_stopping_ = false;
+  bool is_connected_ = false;
+  bool is_broken_ = false;    ///< The connection to a node has ended.
+  bool is_stopping_ = false;  ///< Node 0 has sent `stop`, and the nodes do not all wait yet.
   std::vector<Peer> peers_;   ///< On node 0 all other nodes and strangers, elsewhere node 0.
   std::vector<char> states_;  ///< Used on node 0 only: the letter of each node's state; 0: unknown.
   std::vector<Command> commands_;

@@ -25,15 +25,15 @@
 namespace pipeline::agent {
 namespace {
 
-constexpr std::size_t max_rank_line = 16 << 20;
+constexpr std::size_t max_rank_line = 16 << 20;  ///< Bytes; a longer line is cut into several.
 constexpr int grace_ms = 10'000, look_again_ms = 100, notice_after_ms = 10'000;
 
 struct RankOptions {
   unsigned node = 0, nodes = 1, processes = 1, own_gpus = 0, restarts = 0;
   bool first_is_enough = false;
-  bool is_met_first = false;  ///< `addresses` are several of node 0, of which one may answer.
+  bool addresses_are_of_node_0 = false;  ///< Node 0 answers at one of them, and tells the others.
   int begun_within_ms = 300'000;
-  long long addresses_within_ms = 0;  ///< Time limit, as the driver may be dead; 0: none.
+  long long addresses_within_ms = 0;  ///< Time limit, because the driver may be dead; 0: none.
   std::string addresses, port, id;
   std::vector<std::string> filled;  ///< Names of the variables of --fill.
   char** command = nullptr;
@@ -61,14 +61,14 @@ RankOptions read_options(char** words) {
     if (is("--addresses-within")) options.addresses_within_ms = number_of(value) * 1000LL;
     if (is("--port")) options.port = value;
     if (is("--id")) options.id = value;
-    if (is("--fill")) options.filled = parts_of(value);
+    if (is("--fill")) options.filled = split_at_commas(value);
     words += is_node ? 2 : 1;
   }
   options.command = words;
   if (const char* secret = getenv("PIPE_NODE_SECRET")) options.id += std::string("-") + secret;
   unsetenv("PIPE_NODE_SECRET");
   if (const char* meeting = getenv("PIPE_NODE_MEETING"); meeting && options.addresses == "-") {
-    options.is_met_first = true;
+    options.addresses_are_of_node_0 = true;
     options.addresses = meeting;
   }
   unsetenv("PIPE_NODE_MEETING");
@@ -158,7 +158,7 @@ class RankNode {
   Meeting meeting_;
   std::vector<std::string> addresses_;
   std::vector<RankProcess> processes_;
-  sigset_t before_{};
+  sigset_t before_{};  ///< The signals that were blocked before run().
   int signals_ = -1, own_errors_ = -1;
   bool reads_addresses_ = false;  ///< The line of addresses has not arrived yet.
   bool is_meeting_ = true;        ///< The processes wait for the next begin.
@@ -178,7 +178,7 @@ RankNode::RankNode(RankOptions options)
   for (unsigned local = 0; local < options_.processes; ++local)
     processes_[local].prefix = "[" + std::to_string(rank(local)) + "] ";
   reads_addresses_ = options_.addresses == "-";
-  if (!reads_addresses_) addresses_ = parts_of(options_.addresses);
+  if (!reads_addresses_) addresses_ = split_at_commas(options_.addresses);
 }
 
 int RankNode::run() {
@@ -201,7 +201,8 @@ int RankNode::run() {
     reap();
     if (is_ending_ && kill_at_ > 0 && now_ms() >= kill_at_) signal_descendants(SIGKILL, {});
     if (is_ending_ && !is_running()) finish_ending();
-    // The connections are lost after this node's success. The driver ends nodes that wait in vain.
+    // If node 0 is lost after this node's success, this node succeeds alone. The driver ends nodes
+    // that wait in vain.
     if (has_told_ && !meeting_.is_whole() && options_.node > 0) code_ = 0;
   }
   return *code_;
@@ -233,7 +234,7 @@ void RankNode::read_addresses() {
   while (poll(&input, 1, 0) > 0 && (count = read(STDIN_FILENO, &byte, 1)) == 1 && byte != '\n')
     addresses_line_ += byte;
   if (count == 1 && byte == '\n') {
-    addresses_ = parts_of(addresses_line_);
+    addresses_ = split_at_commas(addresses_line_);
     addresses_line_.clear();
     reads_addresses_ = addresses_.size() != options_.nodes;
     if (!reads_addresses_) write_whole(STDOUT_FILENO, "!met\n");
@@ -247,27 +248,31 @@ void RankNode::read_addresses() {
 void RankNode::give_up_without_addresses() {
   const auto limit = options_.addresses_within_ms;
   if (limit == 0 || now_ms() - began_ms_ < limit) return;
-  write_whole(STDERR_FILENO, "pipe: the driver has not told the addresses of the other nodes\n");
+  write_whole(STDERR_FILENO,
+              "pipe: the driver has not sent the addresses of the other nodes in time\n");
   code_ = 125;
 }
 
 void RankNode::try_to_meet() {
+  std::vector<std::string> candidates = addresses_;
+  if (!options_.addresses_are_of_node_0 || candidates.empty()) candidates.resize(1);
   std::string address, why;  // The first address, and why no connection with it is possible.
-  for (std::size_t i = 0; i < (options_.is_met_first ? addresses_.size() : 1); ++i) {
-    const auto failure = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
+  for (const auto& candidate : candidates) {
+    const auto failure = meeting_.connect(candidate.c_str(), options_.port.c_str());
     if (failure.empty()) return meeting_.tell(Meeting::State::waits);
-    if (why.empty()) address = addresses_[i], why = failure;
+    if (why.empty()) address = candidate, why = failure;
   }
   const auto waited = now_ms() - began_ms_;
-  const auto reason = options_.node == 0
-                          ? "cannot listen at the port " + options_.port + ": " + why
-                          : "node " + std::to_string(options_.node) + " cannot reach node 0 at " +
-                                address + ":" + options_.port + ": " + why;
+  const auto place = address.empty() ? "" : " at " + address + ":" + options_.port;
+  const auto reason = options_.node == 0 ? "cannot listen at port " + options_.port + ": " + why
+                                         : "node " + std::to_string(options_.node) +
+                                               " cannot reach node 0" + place + ": " + why;
   if (waited >= notice_after_ms && !has_noticed_) {
     has_noticed_ = true;
-    write_whole(STDERR_FILENO, "pipe: " + reason + "; trying on\n");
+    write_whole(STDERR_FILENO, "pipe: " + reason + "; retrying\n");
   }
-  const bool has_port_taken = options_.is_met_first && options_.node == 0;
+  // Without a driver between the nodes (Slurm), another program of the machine has the port.
+  const bool has_port_taken = options_.addresses_are_of_node_0 && options_.node == 0;
   if (waited < options_.begun_within_ms && !has_port_taken) return;
   write_whole(STDERR_FILENO, "pipe: " + reason + "\n");
   code_ = 125;
@@ -308,12 +313,12 @@ void RankNode::become(unsigned local) {
       // Slurm has written a list of GPUs; a value of the driver's contains a mark.
       const bool is_list =
           options_.own_gpus > 0 && name == "CUDA_VISIBLE_DEVICES" && !strchr(value, '{');
-      const auto text = is_list ? own_gpus(parts_of(value), local) : filled(value, local);
+      const auto text = is_list ? own_gpus(split_at_commas(value), local) : filled(value, local);
       setenv(name.c_str(), text.c_str(), 1);
     }
   execvp(options_.command[0], options_.command);
   const int error = errno;
-  // orchestrators/containers/container_end.cpp looks for this.
+  // orchestrators/containers/container_end.cpp searches the output for this text.
   write_whole(own_errors_,
               std::string("pipe-init: ") + options_.command[0] + ": " + strerror(error) + "\n");
   _exit(error == ENOENT ? 127 : 126);
@@ -331,7 +336,7 @@ pid_t RankNode::start(unsigned local, int out, int err) {
 }
 
 void RankNode::begin() {
-  if (options_.is_met_first) addresses_ = meeting_.addresses();
+  if (options_.addresses_are_of_node_0) addresses_ = meeting_.addresses();
   is_meeting_ = is_ending_ = has_told_ = false;
   kill_at_ = 0;
   for (unsigned local = 0; local < options_.processes; ++local) {
@@ -436,7 +441,7 @@ void RankNode::obey(Meeting::Command command) {
 }
 
 /// Called once the processes of this node have ended. Kills the descendants that they have left,
-/// then returns an exit code from run(), or waits for the next begin.
+/// and tells node 0 that this node waits for the next begin, unless the exit code is known.
 void RankNode::finish_ending() {
   if (!is_stopped_) {
     constexpr int max_looks = 100;

@@ -17,7 +17,7 @@
 namespace pipeline::agent {
 namespace {
 
-constexpr int look_again = 100;  // Milliseconds.
+constexpr int look_pause = 100;  // Milliseconds.
 
 bool make_file(const char* path) {
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -39,8 +39,9 @@ int run_check(char** command) {
   return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Returns the number of files in the folder but hidden ones, such as `ended_file`.
-int ready_services(const char* folder) {
+/// Returns the number of ready services: of the folder's files, without hidden ones such as
+/// `ended_file`.
+int count_ready_services(const char* folder) {
   DIR* entries = opendir(folder);
   if (!entries) return 0;
   int count = 0;
@@ -49,7 +50,8 @@ int ready_services(const char* folder) {
   return count;
 }
 
-bool is_stopped(int signals) {
+/// Reads all pending signals. Returns true if SIGTERM is among them.
+bool has_sigterm(int signals) {
   signalfd_siginfo info;
   while (read(signals, &info, sizeof info) == sizeof info)
     if (info.ssi_signo == SIGTERM) return true;
@@ -72,10 +74,10 @@ int look_if_needed(const char* folder) {
 }
 
 bool wait_for_services(const char* folder, int count, int signals) {
-  while (ready_services(folder) < count) {
+  while (count_ready_services(folder) < count) {
     pollfd news{signals, POLLIN, 0};
-    poll(&news, 1, look_again);
-    if (is_stopped(signals)) return false;
+    poll(&news, 1, look_pause);
+    if (has_sigterm(signals)) return false;
   }
   return true;
 }

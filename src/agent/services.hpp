@@ -20,7 +20,8 @@ int look_if_needed(const char* folder);
 /// @param signals descriptor that becomes readable by SIGTERM; other signals are dropped
 bool wait_for_services(const char* folder, int count, int signals);
 
-/// Records that the step has ended.
+/// Makes `ended_file`, so that liveness probes fail (look_if_needed()) and the cluster ends the
+/// services.
 void end_services(const char* folder);
 
 }  // namespace pipeline::agent

@@ -113,15 +113,15 @@ struct Shell {
   }
 };
 
-/// Reaps ended children. Returns -1 while the command runs, else its exit code.
-int code_of_ended(pid_t command) {
+/// Reaps ended children. Returns -1 while the command runs, else the command's exit code.
+int reap_command(pid_t command) {
   int status = 0;
   for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
     if (child == command) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return -1;
 }
 
-/// Forwards input, output and signals until the command has ended.
+/// Forwards input, output and signals until the command has ended. Returns the command's exit code.
 int watch_shell(Shell& shell, int signals, Input& input) {
   for (;;) {
     const bool may_read = input.is_empty() && !input.has_ended;
@@ -144,7 +144,7 @@ int watch_shell(Shell& shell, int signals, Input& input) {
     signalfd_siginfo info;
     while (read(signals, &info, sizeof info) == sizeof info)
       if (info.ssi_signo != SIGCHLD) kill(shell.pid, static_cast<int>(info.ssi_signo));
-    if (const int code = code_of_ended(shell.pid); code >= 0) {
+    if (const int code = reap_command(shell.pid); code >= 0) {
       while (shell.show_output()) continue;
       return code;
     }

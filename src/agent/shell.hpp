@@ -10,7 +10,8 @@ namespace pipeline::agent {
 inline constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffffe,
                                shell_input_ends = 0;
 
-/// Runs the command once `shell_begins` has arrived, and returns the command's exit code. Standard
+/// Runs the command once `shell_begins` has arrived, and returns the command's exit code, or 125 if
+/// no terminal or process can be made, or the user is gone before `shell_begins`. Standard
 /// input consists of frames, because a cluster does not forward the end of the input, and does not
 /// reliably forward the loss of the user's connection. A frame is a big-endian length of four bytes
 /// and the bytes. Three lengths are commands: `shell_begins`, `shell_size` (two bytes of rows and

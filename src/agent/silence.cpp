@@ -1,5 +1,6 @@
 #include "agent/silence.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "agent/waits.hpp"
@@ -7,7 +8,8 @@
 namespace pipeline::agent {
 namespace {
 
-constexpr long max_look_pause = 500, max_wait = 60'000;  // Milliseconds.
+constexpr long max_look_pause = 500;  // Milliseconds.
+constexpr long max_wait = 60'000;     // Milliseconds; bounded, because poll(2) takes an int.
 constexpr long looks_in_limit = 4;
 
 /// Returns the milliseconds of the monotonic clock.
@@ -17,35 +19,33 @@ long silence_clock() {
   return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
 }
 
-long shorter(long a, long b) { return a < b ? a : b; }
-
 }  // namespace
 
 Silence::Silence(long limit, bool counts_progress)
     : limit_(limit),
-      look_pause_(shorter(max_look_pause, limit / looks_in_limit + 1)),
+      look_pause_(std::min(max_look_pause, limit / looks_in_limit + 1)),
       counts_progress_(counts_progress && limit > 0),
       marked_(silence_clock()) {
   restart();
 }
 
 void Silence::restart() {
-  heard_ = silence_clock();
+  last_sign_ = silence_clock();
   is_reported_ = false;
 }
 
 bool Silence::is_over_limit() {
-  if (limit_ == 0 || is_reported_ || silence_clock() - heard_ < limit_) return false;
+  if (limit_ == 0 || is_reported_ || silence_clock() - last_sign_ < limit_) return false;
   return is_reported_ = true;
 }
 
 int Silence::limited_pause(int pause) const {
   const auto now = silence_clock();
   const auto take = [&](long next) {
-    const long left = next > now ? shorter(next - now, max_wait) : 0;
-    pause = static_cast<int>(pause < 0 ? left : shorter(pause, left));
+    const long left = next > now ? std::min(next - now, max_wait) : 0;
+    pause = static_cast<int>(pause < 0 ? left : std::min<long>(pause, left));
   };
-  if (limit_ > 0 && !is_reported_) take(heard_ + limit_);
+  if (limit_ > 0 && !is_reported_) take(last_sign_ + limit_);
   if (counts_progress_) take(next_look_);
   return pause;
 }

@@ -17,7 +17,7 @@ class Silence {
   /// @param limit 0: the step may be silent
   /// @param counts_progress a step that computes, reads or writes is not stalled
   Silence(long limit, bool counts_progress);
-  /// Begins a new silence, because the step has printed something.
+  /// Begins a new silence, because the step has printed something or made progress.
   void restart();
   /// Returns true once for each silence that reaches the limit.
   bool is_over_limit();
@@ -33,9 +33,12 @@ class Silence {
  private:
   const long limit_, look_pause_;
   const bool counts_progress_;
-  long heard_ = 0, marked_ = 0, next_look_ = 0, next_report_ = 0;
-  core::Activity mark_;  ///< The step's activity at its last progress, which was at `marked_`.
-  bool is_reported_ = false, has_news_ = false;
+  long last_sign_ = 0;   ///< Time of the step's last output or progress.
+  long marked_ = 0;      ///< Time of the last progress.
+  core::Activity mark_;  ///< The step's activity at that time.
+  long next_look_ = 0, next_report_ = 0;
+  bool is_reported_ = false;  ///< is_over_limit() has returned true for this silence.
+  bool has_news_ = false;     ///< There is progress that look_for_progress() has not returned.
 };
 
 }  // namespace pipeline::agent

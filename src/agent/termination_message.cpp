@@ -24,7 +24,7 @@ int write_not_executed(int error) {
 }
 
 void write_stager_killed(int signal) {
-  // The members are those of the stager's own reports (stager/main.cpp).
+  // The members are those of the stager's own reports (stager/failure_report.hpp).
   char text[128];
   write_message(
       text, snprintf(text, sizeof text,

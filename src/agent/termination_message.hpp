@@ -10,8 +10,8 @@ namespace pipeline::agent {
 /// @return the exit code, 126 or 127
 int write_not_executed(int error);
 
-/// Tells that a signal has ended the stager, which could not report that itself. Another attempt of
-/// the step may succeed.
+/// Tells that a signal has ended the stager, so that the outputs are not uploaded. Another attempt
+/// of the step may succeed.
 void write_stager_killed(int signal);
 
 }  // namespace pipeline::agent

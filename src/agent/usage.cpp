@@ -58,7 +58,7 @@ Number counter(const char* text, const char* name) {
 
 Number difference(Number a, Number b) { return a > b ? a - b : 0; }
 
-/// Returns the file pages that the kernel caches for the group and can drop.
+/// Returns the bytes of files that the kernel caches for the group and can drop.
 Number cached_bytes(bool is_unified) {
   char text[8192];
   read_text(is_unified ? "/sys/fs/cgroup/memory.stat" : "/sys/fs/cgroup/memory/memory.stat", text);

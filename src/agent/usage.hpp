@@ -31,7 +31,8 @@ class UsageMeter {
  private:
   void sample_memory(bool at_end);
 
-  const bool has_own_group_, is_unified_;
+  const bool has_own_group_;
+  const bool is_unified_;  ///< The control groups are of version 2.
   timespec start_{}, next_{};
   unsigned long long peak_ = 0;                ///< Bytes: the largest memory of all processes.
   unsigned long long largest_ = 0;             ///< Bytes: the memory of the largest process.

@@ -106,7 +106,7 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
   return count;
 }
 
-char rank_variables[max_rank_variables];
+char rank_variables[max_rank_variables];  // Too large for the stack.
 
 /// Returns the rank of a process on a node with several ranks; -1 for any other process.
 long rank_of(pid_t process) {
@@ -157,7 +157,8 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   return end < size ? end : 0;
 }
 
-/// Returns utime, stime, cutime and cstime, which are fields 14 to 17 of proc_pid_stat(5).
+/// Returns the sum of utime, stime, cutime and cstime in clock ticks: fields 14 to 17 of
+/// proc_pid_stat(5).
 unsigned long ticks_in(const char* stat) {
   const char* at = strrchr(stat, ')');  // The end of the second field, the name.
   for (int field = 2; at && field < 14; ++field) at = strchr(at + 1, ' ');

@@ -11,8 +11,9 @@ using nlohmann::json;
 /// Maximum size of an event, bytes: a cluster's database refuses objects of more than 1.5 MiB.
 constexpr std::size_t max_event = std::size_t{4} << 20;
 
-/// Drops managedFields, which are not needed and make up half of an object.
-bool leave_out(int, json::parse_event_t event, json& parsed) {
+/// Drops managedFields, which are not needed and make up half of an object: the parser leaves out
+/// members for whose key this returns false.
+bool is_kept(int, json::parse_event_t event, json& parsed) {
   return event != json::parse_event_t::key ||
          parsed.get_ref<const std::string&>() != "managedFields";
 }
@@ -29,8 +30,8 @@ void Changes::report(Change::Kind kind, json& object) {
   } else if (found == known_.end()) {
     known_.emplace(name, Known{uid, version});
     kind = Change::Kind::added;
-  } else if (found->second.uid !=
-             uid) {  // Another object of the same name; the deletion of the first one was missed.
+  } else if (found->second.uid != uid) {
+    // Another object of the same name; the deletion of the first one was missed.
     json gone{{"metadata", {{"name", name}, {"uid", found->second.uid}}}};
     found->second = {uid, version};
     on_change_({Change::Kind::deleted, gone});
@@ -64,7 +65,7 @@ void Changes::end_list() {
 bool Changes::take_line(std::string_view line) {
   if (line.empty() || error_) return false;
   if (!core::is_within(line, {.bytes = max_event})) return false;
-  auto event = json::parse(line, leave_out, false);
+  auto event = json::parse(line, is_kept, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))
     return false;  // The stream was interrupted within the line, which will be sent again.

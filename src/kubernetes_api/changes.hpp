@@ -19,12 +19,13 @@ namespace pipeline::kubernetes_api {
 struct Change {
   enum class Kind { added, modified, deleted };
   Kind kind;
-  /// The object as the server sent it without managedFields (half of its size); may be moved from.
-  /// After a deletion that was detected by the object's absence from a list, the object has only
-  /// `metadata` with name and uid.
+  /// The object as the server sent it, but an event's without managedFields (half of its size). May
+  /// be moved from. After a deletion that was detected by the object's absence from a list, the
+  /// object has only `metadata` with name and uid.
   nlohmann::json& object;
 };
 
+/// Keeps the known objects of a collection, and reports how lists and events change them.
 class Changes {
  public:
   /// @param path the path of the collection, for messages
@@ -32,8 +33,8 @@ class Changes {
   Changes(std::string path, std::function<void(const Change&)> on_change)
       : path_(std::move(path)), on_change_(std::move(on_change)) {}
 
-  /// begin_list(), take_page() and end_list() take a whole list, page by page. Objects that are on
-  /// no page were deleted.
+  /// begin_list(), take_page() and end_list() take a whole list, page by page. end_list() reports
+  /// the known objects that are on no page as deleted.
   void begin_list() { listed_.clear(); }
   void take_page(nlohmann::json& page);
   void end_list();
@@ -45,7 +46,7 @@ class Changes {
   const std::optional<ApiError>& error() const { return error_; }
   void forget_error() { error_.reset(); }
 
-  /// Returns the version to resume from; if empty, begin with a list.
+  /// Returns the resource version to resume a watch from; if empty, begin with a list.
   const std::string& version() const { return version_; }
   void forget_version() { version_.clear(); }
 

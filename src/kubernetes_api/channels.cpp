@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned continuation = 0, text_frame = 1, binary_frame = 2, close_frame = 8,
                    ping_frame = 9, pong_frame = 10;
-constexpr std::size_t max_message = std::size_t{16} << 20, max_head = 64 << 10;
+constexpr std::size_t max_message = std::size_t{16} << 20, max_head = 64 << 10;  ///< Bytes.
 constexpr const char* subprotocol = "v4.channel.k8s.io";
 
 std::string random_bytes(std::size_t count) {
@@ -29,7 +29,7 @@ core::EnvironmentError protocol_violation(const std::string& why) {
 
 /// Returns the HTTP request that asks the server to switch to the WebSocket protocol. A header
 /// `Host` of the request takes precedence over the host of its URL.
-std::string upgrade_of(const net::Request& request) {
+std::string upgrade_request(const net::Request& request) {
   const auto scheme_end = request.url.find("://") + 3;
   const auto path = std::min(request.url.find('/', scheme_end), request.url.size());
   std::string text = "GET " + request.url.substr(path) + " HTTP/1.1\r\n";
@@ -44,7 +44,7 @@ std::string upgrade_of(const net::Request& request) {
          "\r\n\r\n";
 }
 
-/// Reads the rest of a response that refuses the upgrade.
+/// Reads the rest of a response that refuses the upgrade, up to `max_head` bytes of its body.
 /// @param head the status line and the headers
 /// @param body the bytes of the body that have been read already
 async::Task<net::Response> read_refusal(net::Connection& connection, std::string head,
@@ -72,7 +72,7 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
   ApiCall call(what, "GET", std::move(path));
   call.accept = "*/*";  // A WebSocket is not JSON, which is what calls accept otherwise.
   auto request = co_await client.request_of(std::move(call));
-  auto upgrade = upgrade_of(request);
+  auto upgrade = upgrade_request(request);
   auto connection = std::make_unique<net::Connection>(client.loop(), std::move(request));
   bool is_late = false;
   async::Timeout limit(client.loop().get_executor(), [&] {

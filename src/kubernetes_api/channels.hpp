@@ -17,6 +17,7 @@ namespace pipeline::kubernetes_api {
 
 enum class Channel : char { input = 0, output = 1, errors = 2, status = 3 };
 
+/// A connection that is switched to the protocol.
 class Channels {
  public:
   /// Takes over a connection on which the server has switched protocols.
@@ -26,6 +27,7 @@ class Channels {
 
   /// Ends the connection: a receive() in progress throws or returns nothing.
   void close() { connection_->close(); }
+  /// Sends a message; messages of concurrent calls follow one another. Throws TransportError.
   async::Task<> send(Channel channel, std::string bytes);
   /// Returns the next message; nothing at the end. Throws TransportError, and EnvironmentError for
   /// a violation of the protocol.

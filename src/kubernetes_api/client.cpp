@@ -226,7 +226,7 @@ async::Task<json> Client::call(ApiCall call) {
                       std::to_string(pause.count()) + " ms");
     }
     co_await async::sleep(pause, call.cancel);
-    // This object may have been destroyed during the sleep.
+    // Whoever stopped the call may have destroyed this client: the throw uses no member of it.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
   }
@@ -268,7 +268,7 @@ async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
     ApiCall question("ask the cluster of " + access_.origin + " for its version", "GET",
                      "/version");
-    question.max_unanswered = 3;  // The server has never answered this program.
+    question.max_unanswered = 3;  // Few: nothing shows yet that the address is right.
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));
     std::pair<int, int> found{

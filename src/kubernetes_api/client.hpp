@@ -28,8 +28,8 @@ struct Cause {
   std::string field, message;
 };
 
-/// The server has refused a request. Carries its Status, whose reason is one of Kubernetes'
-/// constants (`AlreadyExists`, `Forbidden`, ...).
+/// The server has refused a request. Has the members of the response's Status, whose reason is one
+/// of Kubernetes' constants (`AlreadyExists`, `Forbidden`, ...).
 class ApiError : public core::EnvironmentError {
  public:
   ApiError(long status, std::string reason, const std::string& message,
@@ -66,7 +66,7 @@ struct ApiCall {
   std::function<void(std::string_view)> on_body;
   std::function<void()> on_open;  ///< Called when a successful response has begun.
   core::CancelSource* cancel = nullptr;
-  std::optional<unsigned> max_tries;  ///< Maximum number of tries, if fewer than the client's own.
+  std::optional<unsigned> max_tries;  ///< In place of the number of the client's policy.
   /// Limit of RetryPolicy::for_short_wait(), for a caller that does not wait for long.
   std::optional<unsigned> max_unanswered;
 };
@@ -77,7 +77,7 @@ class Client {
 
   const ClusterAccess& access() const { return access_; }
   asio::io_context& loop() { return loop_; }
-  /// From now on, `cancel` stops calls that have no source of their own; null: nothing does.
+  /// From now on, `cancel` stops each call() that has no source of its own; null: nothing does.
   void stop_calls_by(core::CancelSource* cancel) { stop_ = cancel; }
   const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
@@ -109,7 +109,7 @@ class Client {
   std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
 
  private:
-  /// @param version receives that of the credentials
+  /// @param version receives the version of the credentials (Credentials::version())
   async::Task<net::Response> try_once(ApiCall call, unsigned long& version);
   void show_warnings(const net::Response& response);
 
@@ -120,7 +120,7 @@ class Client {
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;
-  std::set<std::string> shown_;  ///< Warnings of the server that were shown.
+  std::set<std::string> shown_;  ///< Warnings of the server that the user has seen.
 };
 
 /// Throws the ApiError for a response. @param what completes the message "cannot ..."

@@ -23,12 +23,15 @@ constexpr auto token_file_age = 60s;   // Same as client-go.
 constexpr auto before_expiry = 10s;    // Margin for the duration of a request.
 constexpr auto plugin_timeout = 120s;  // The plugin may open a browser for a login.
 
-std::vector<std::string> advice_for(const ExecPlugin& plugin) {
+/// Returns the error of a plugin that has given no credentials.
+core::EnvironmentError plugin_error(const ExecPlugin& plugin, const std::string& why) {
   std::vector<std::string> advice;
   if (!plugin.install_hint.empty()) advice.push_back(plugin.install_hint);
   advice.push_back(
       "`kubectl get pods` runs the same program: if that fails, too, ask your provider");
-  return advice;
+  return core::EnvironmentError("the program '" + plugin.command.front() +
+                                    "', which the kubeconfig names for credentials, " + why,
+                                std::move(advice));
 }
 
 }  // namespace
@@ -53,11 +56,7 @@ std::string plugin_info(const ClusterAccess& access) {
 }
 
 PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& output) {
-  const auto refusal = [&](const std::string& why) {
-    return core::EnvironmentError("the program '" + plugin.command.front() +
-                                      "', which the kubeconfig names for credentials, " + why,
-                                  advice_for(plugin));
-  };
+  const auto refusal = [&](const std::string& why) { return plugin_error(plugin, why); };
   const auto credential = core::parse_json(output);
   if (!credential.is_object() || text_at(credential, "/kind") != "ExecCredential")
     throw refusal("gave an answer that is not an ExecCredential");
@@ -87,35 +86,29 @@ async::Task<> Credentials::ask_plugin() {
   call.variables = plugin.variables;
   call.variables.push_back("KUBERNETES_EXEC_INFO=" + plugin_info(access_));
   call.timeout = plugin_timeout;
-  const std::string subject =
-      "the program '" + plugin.command.front() + "', which the kubeconfig names for credentials, ";
-  std::optional<core::EnvironmentError> failed;
   net::ProgramAnswer result;
   try {
     result = co_await net::run_program(std::move(call));
   } catch (const core::EnvironmentError& error) {
-    failed.emplace(subject + "cannot be asked: " + error.what(), advice_for(plugin));
+    throw plugin_error(plugin, std::string("cannot be asked: ") + error.what());
   }
-  if (failed) throw core::EnvironmentError(*failed);
   if (result.late)
-    throw core::EnvironmentError(
-        subject + "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s",
-        advice_for(plugin));
+    throw plugin_error(plugin,
+                       "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s");
   if (result.code != 0) {
     const auto words = core::trimmed(result.errors);
-    throw core::EnvironmentError(
-        subject + "failed" +
-            (result.code > 0 ? " with exit code " + std::to_string(result.code) : "") +
-            (words.empty() ? "" : ": " + std::string(words.substr(0, 500))),
-        advice_for(plugin));
+    throw plugin_error(
+        plugin, std::string("failed") +
+                    (result.code > 0 ? " with exit code " + std::to_string(result.code) : "") +
+                    (words.empty() ? "" : ": " + std::string(words.substr(0, 500))));
   }
   auto answer = parse_plugin_answer(plugin, result.output);
   token_ = std::move(answer.token);
   cert_ = std::move(answer.cert);
   key_ = std::move(answer.key);
-  until_ = Clock::time_point::max();
+  expires_ = Clock::time_point::max();
   if (answer.expires)
-    until_ =
+    expires_ =
         Clock::now() + std::max<Clock::duration>(
                            *answer.expires - std::chrono::system_clock::now() - before_expiry, 0s);
 }
@@ -144,13 +137,13 @@ void Credentials::read_token() {
     if (token_.empty()) token_ = identity.token;
     if (token_.empty()) throw;
   }
-  until_ = Clock::now() + token_file_age;
+  expires_ = Clock::now() + token_file_age;
   ++version_;
 }
 
 async::Task<> Credentials::apply(net::Request& request) {
   const auto& identity = access_.identity;
-  const bool is_stale = !until_ || Clock::now() >= *until_;
+  const bool is_stale = !expires_ || Clock::now() >= *expires_;
   if (identity.exec && is_stale) co_await ask_together();
   if (!identity.exec && !identity.token_file.empty() && is_stale) read_token();
   const auto& token = identity.exec || !identity.token_file.empty() ? token_ : identity.token;
@@ -167,7 +160,7 @@ async::Task<> Credentials::apply(net::Request& request) {
 }
 
 bool Credentials::discard(unsigned long version) {
-  if (version == version_) until_.reset();
+  if (version == version_) expires_.reset();
   return access_.identity.exec || !access_.identity.token_file.empty();
 }
 

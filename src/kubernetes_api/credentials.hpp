@@ -36,8 +36,8 @@ class Credentials {
   async::Semaphore turn_{1};    ///< Held while the plugin is asked.
   unsigned long version_ = 0;   ///< How often credentials were fetched, with or without success.
   std::exception_ptr failure_;  ///< Failure of the last call of the plugin.
-  std::string token_, cert_, key_;          ///< From the kubeconfig or from the plugin.
-  std::optional<Clock::time_point> until_;  ///< Expiry; unset before the credentials are fetched.
+  std::string token_, cert_, key_;            ///< From the kubeconfig or from the plugin.
+  std::optional<Clock::time_point> expires_;  ///< Unset before the credentials are fetched.
 };
 
 /// The output of a plugin (an ExecCredential): token and certificate of its status.

@@ -35,4 +35,13 @@ inline const nlohmann::json& list_at(const nlohmann::json& object, std::string_v
   return value.is_array() ? value : none;
 }
 
+/// Returns the item of this name in the list at a JSON pointer; null if there is none.
+inline const nlohmann::json& named_at(const nlohmann::json& object, std::string_view pointer,
+                                      std::string_view name) {
+  static const nlohmann::json none;
+  for (const auto& item : list_at(object, pointer))
+    if (text_at(item, "/name") == name) return item;
+  return none;
+}
+
 }  // namespace pipeline::kubernetes_api

@@ -91,7 +91,7 @@ struct Entry {
     const auto name = text(key);
     return name.empty() ? name : (file->path.parent_path() / name).lexically_normal().string();
   }
-  /// Returns the base64-decoded value of `KEY-data`.
+  /// Returns the base64-decoded value of a key such as `client-key-data`.
   std::string data(std::string_view key) const {
     const core::Value* value = find(key);
     if (!value) return {};
@@ -115,8 +115,26 @@ struct Entry {
   }
 };
 
-/// Returns the text with `*` in place of secrets, at equal length: all that follows a secret's key
-/// in its line. The key may be in quotes, as in JSON; `value` is the key of a plugin's variables.
+/// Returns the end of the value that begins at `at`: of its line, and of the lines after it that
+/// are indented more. The items of a list below its key may have the indent of the key.
+std::size_t end_of_value(const std::string& text, std::size_t at) {
+  const auto line = text.rfind('\n', at - 1) + 1;
+  const auto depth = text.find_first_not_of(' ', line) - line;
+  auto end = std::min(text.find('\n', at), text.size());
+  const bool begins_below = text.find_first_not_of(' ', at) == end;
+  while (end < text.size()) {
+    const auto next = text.find_first_not_of(' ', end + 1);
+    if (next == text.npos) return text.size();
+    const auto next_depth = next - (end + 1);
+    const bool is_item = begins_below && next_depth == depth && text[next] == '-';
+    if (text[next] != '\n' && next_depth <= depth && !is_item) break;
+    end = std::min(text.find('\n', next), text.size());
+  }
+  return end;
+}
+
+/// Returns the text with `*` in place of the values of secrets' keys, at equal length. The key may
+/// be in quotes, as in JSON; `value` is the key of a plugin's variables.
 std::string without_secrets(std::string text) {
   for (const std::string_view key :
        {"token", "password", "client-key-data", "client-secret", "value"})
@@ -125,8 +143,8 @@ std::string without_secrets(std::string text) {
       const auto colon = text.find_first_not_of("\"' ", at);
       if (colon == text.npos || text[colon] != ':') continue;
       at = colon + 1;
-      for (auto end = std::min(text.find('\n', at), text.size()); at < end; ++at)
-        if (text[at] != ' ') text[at] = '*';
+      for (const auto end = end_of_value(text, at); at < end; ++at)
+        if (text[at] != ' ' && text[at] != '\n') text[at] = '*';
     }
   return text;
 }
@@ -152,16 +170,17 @@ std::vector<File> read_files(const std::vector<fs::path>& paths) {
   return files;
 }
 
-std::string names_of(const std::vector<File>& files) {
+std::string paths_text(const std::vector<File>& files) {
   return core::joined(files, ", ", [](const File& file) { return file.path.string(); });
 }
 
-/// The entry called `name` of the list `list` (`clusters`), whose content is under `member`
-/// (`cluster`), from the first file that has one.
+/// The result of find_named().
 struct Found {
   Entry entry;
   std::vector<std::string> names;  ///< All names in the list.
 };
+/// Finds the entry called `name` of the list `list` (`clusters`), whose content is under `member`
+/// (`cluster`), in the first file that has one.
 Found find_named(const std::vector<File>& files, const std::string& list, const std::string& member,
                  const std::string& name) {
   Found found;
@@ -230,8 +249,8 @@ Identity read_user(const Entry& user) {
   if (!user.map) return identity;
   if (const core::Value* provider = user.find("auth-provider"))
     refuse(*user.file, "auth-provider",
-           user.what + " uses 'auth-provider', which Kubernetes has removed in 1.26",
-           provider->span, {},
+           user.what + " uses 'auth-provider', which Kubernetes 1.26 has removed", provider->span,
+           {},
            "write the kubeconfig again with your provider's current program (`gcloud container "
            "clusters get-credentials`, `az aks get-credentials`, "
            "kubelogin): it will use 'exec'");
@@ -297,7 +316,7 @@ ClusterAccess from_files(const std::vector<File>& files, const AccessOptions& op
   const auto context = find_named(files, "contexts", "context", name);
   if (name.empty())
     throw core::InputError(
-        "no context is chosen in " + names_of(files) + ": " + listed(context.names),
+        "no context is chosen in " + paths_text(files) + ": " + listed(context.names),
         "`kubectl config use-context NAME` chooses one, or name one with --context");
   if (!context.entry.file) {
     const auto suggestion = core::did_you_mean(name, context.names);
@@ -305,7 +324,7 @@ ClusterAccess from_files(const std::vector<File>& files, const AccessOptions& op
       refuse(*named_by.file, "unknown-context", "there is no context '" + name + "'",
              named_by.find("current-context")->span, {listed(context.names)}, suggestion);
     throw core::InputError(
-        "there is no context '" + name + "' in " + names_of(files) + ": " + listed(context.names),
+        "there is no context '" + name + "' in " + paths_text(files) + ": " + listed(context.names),
         suggestion);
   }
   /// Returns the entry that the context names under `key`.
@@ -328,13 +347,13 @@ ClusterAccess from_files(const std::vector<File>& files, const AccessOptions& op
   access.server = cluster.text("server");
   if (!access.server.starts_with("https://") && !access.server.starts_with("http://")) {
     const core::Value* server = cluster.find("server");
-    const core::Span nowhere{};
+    const core::Span no_position{};
     refuse(*cluster.file, server ? "bad-url" : "missing-key",
            server ? cluster.key_of_entry("server") + " must be a URL such as https://10.0.0.1:6443"
                   : cluster.what + " has no 'server'",
            server        ? server->span
            : cluster.map ? cluster.map->span
-                         : nowhere);
+                         : no_position);
   }
   while (access.server.ends_with('/')) access.server.pop_back();
   access.tls = read_tls(cluster, user);
@@ -361,6 +380,7 @@ ClusterAccess from_pod(const KubeconfigEnvironment& environment) {
   return access;
 }
 
+/// Splits the value of KUBECONFIG.
 std::vector<fs::path> paths_of(std::string_view list) {
   std::vector<fs::path> paths;
   for (std::size_t begin = 0; begin <= list.size();) {
@@ -373,7 +393,7 @@ std::vector<fs::path> paths_of(std::string_view list) {
 
 }  // namespace
 
-KubeconfigEnvironment this_process() {
+KubeconfigEnvironment process_environment() {
   KubeconfigEnvironment environment;
   environment.variable = [](const char* name) -> const char* { return std::getenv(name); };
   return environment;

@@ -27,13 +27,14 @@ struct ExecPlugin {
 /// are used in addition.
 struct Identity {
   std::optional<ExecPlugin> exec;
-  std::filesystem::path
-      token_file;     ///< Read again every minute, because tokens in pods are replaced.
+  /// Read again every minute, because tokens in pods are replaced.
+  std::filesystem::path token_file;
   std::string token;  ///< Used if `token_file` is empty or cannot be read.
   std::string username, password;
   std::vector<std::string> impersonate;  ///< Headers such as `Impersonate-User: NAME`.
 };
 
+/// A cluster's address, and how this program identifies itself there.
 struct ClusterAccess {
   std::string server;   ///< `https://10.0.0.1:6443`, optionally with a path; no `/` at its end.
   net::TlsOptions tls;  ///< The server's CA, and the client's certificate.
@@ -56,12 +57,12 @@ struct KubeconfigEnvironment {
   std::function<const char*(const char*)> variable;  ///< Same as getenv().
   std::filesystem::path pod_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
-KubeconfigEnvironment this_process();
+KubeconfigEnvironment process_environment();
 
 /// Reads KUBECONFIG (several files separated by `:`; the first file that has a value wins), else
 /// ~/.kube/config, else the service account of the pod that this program runs in. Throws InputError
 /// with the position in the file, or EnvironmentError if no configuration is found.
 ClusterAccess find_cluster(const AccessOptions& options,
-                           const KubeconfigEnvironment& environment = this_process());
+                           const KubeconfigEnvironment& environment = process_environment());
 
 }  // namespace pipeline::kubernetes_api

@@ -16,9 +16,9 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* group = "coordination.k8s.io/v1";
-constexpr const char* message_annotation = "pipe.word";
-constexpr std::chrono::seconds poll_interval{1};
-constexpr std::chrono::milliseconds max_renewal{3'000};
+constexpr const char* message_annotation = "pipe.word";  ///< Earlier drivers read this name.
+constexpr std::chrono::seconds poll_interval{1};         ///< Time between reads while waiting.
+constexpr std::chrono::milliseconds renewal_timeout{3'000};
 
 /// Returns the time as a MicroTime, which has exactly six fractional digits.
 std::string micro_now() {
@@ -88,7 +88,8 @@ async::Task<bool> Lease::create() {
   co_return co_await make(client_, std::move(lease));
 }
 
-/// Takes this version of the Lease: the server accepts only one of several concurrent patches.
+/// Takes the Lease if it still has this version: the server accepts only one of several concurrent
+/// patches. Returns false if another process was faster.
 async::Task<bool> Lease::take(json lease) {
   const auto now = micro_now();
   json change;
@@ -147,7 +148,7 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     ApiCall call("renew the Lease " + name_, "PATCH", path());
     call.body = json{{"spec", {{"renewTime", micro_now()}}}};
     call.body_type = "application/merge-patch+json";
-    call.timeout = std::min(max_renewal, terms_.deadline / 2);
+    call.timeout = std::min(renewal_timeout, terms_.deadline / 2);
     call.max_tries = 1;
     bool is_gone = false;
     try {

@@ -29,8 +29,8 @@ class Lease {
   /// has released it or has not renewed it for too long, by this machine's clock.
   /// @param on_wait called once with the holder if the Lease is not free
   async::Task<> acquire(std::function<void(const std::string&)> on_wait = {});
-  /// Renews the Lease until `stop`, and creates it again if it was deleted. Returns false if it is
-  /// lost; another process may then hold it.
+  /// Renews the Lease until `stop` is stopped, and creates the Lease again if it was deleted.
+  /// Returns false if the Lease is lost: another process may hold it.
   async::Task<bool> keep(core::CancelSource& stop);
   /// Returns false if the Lease was not renewed within the terms' deadline, for example in a
   /// process that was suspended. Another process may then hold it, even if keep() has not noticed.
@@ -68,7 +68,7 @@ async::Task<> leave_message(Client& client, std::string name, std::string messag
 /// The holder of a Lease; empty if there is no holder or no Lease.
 struct LeaseHolder {
   std::string name;
-  std::string renewed;  ///< Changes as long as the holder is alive.
+  std::string renewed;  ///< Time of the last renewal; changes as long as the holder is alive.
 };
 async::Task<LeaseHolder> holder_of(Client& client, std::string name);
 

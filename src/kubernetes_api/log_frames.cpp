@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t max_fetch = 1 << 20;
+constexpr std::size_t max_fetch = 1 << 20;  ///< Bytes.
 
 }  // namespace
 
@@ -32,14 +32,14 @@ void PodLogFrames::take_line(std::string_view line) {
     // After the first frame, such a line is the rest of a frame whose beginning was in a deleted
     // file.
     if (is_new && reported_ == 0) on_bytes_(true, std::string(rest) + "\n");
-  } else if (const auto frame = agent::frame_of(rest); frame && frame->place >= reported_) {
-    fetch_until(frame->place);
+  } else if (const auto frame = agent::parse_frame(rest); frame && frame->offset >= reported_) {
+    fetch_until(frame->offset);
     report(*frame, rest.size() + 1);
   }
 }
 
-/// Reports a frame whose offset is the current one. The kinds are those of agent/frames.hpp: `.`
-/// ends the log, `u` has the usage, `w` has the waits, others have output.
+/// Reports the next frame. The kinds are those of agent/frames.hpp: `.` ends the log, `u` has the
+/// usage, `w` has the waits, `a` the age of the last progress, and others have output.
 /// @param size bytes of the frame's line
 void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
   reported_ += size;
@@ -53,29 +53,31 @@ void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
     return;
   }
   waits_.clear();
-  last_progress_ = SteadyClock::now() - agent::age_of(frame);
+  last_progress_ = SteadyClock::now() - agent::progress_age(frame);
   agent::pass_output(frame, on_bytes_);
 }
 
-void PodLogFrames::fetch_until(std::uint64_t place) {
+/// Reports the frames from reported_ to the offset that the agent's copy of the log has, and says
+/// how many bytes are missing.
+void PodLogFrames::fetch_until(std::uint64_t offset) {
   core::Lines lines;
-  for (auto from = reported_; copy_ && from < place;) {
+  for (auto from = reported_; copy_ && from < offset;) {
     const auto bytes =
-        copy_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, max_fetch)));
-    // The file has no more bytes, or the agent has not written it: a step can put a file of any
-    // size and content there.
+        copy_(from, static_cast<std::size_t>(std::min<std::uint64_t>(offset - from, max_fetch)));
+    // Stops at the end of the file, and after 1 MiB without a frame: a step can replace the agent's
+    // file by one of any size and content.
     if (bytes.empty() || from - reported_ > max_fetch) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
-      const auto frame = agent::frame_of(line);
-      if (frame && frame->place == reported_) report(*frame, line.size() + 1);
+      const auto frame = agent::parse_frame(line);
+      if (frame && frame->offset == reported_) report(*frame, line.size() + 1);
     });
   }
-  if (reported_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
+  if (reported_ >= offset || offset == std::numeric_limits<std::uint64_t>::max()) return;
   on_bytes_(true,
-            "[kubernetes] " + core::format_bytes(place - reported_) +
+            "[kubernetes] " + core::format_bytes(offset - reported_) +
                 " of the log are missing here: the node deleted them before they were read\n");
-  reported_ = place;
+  reported_ = offset;
 }
 
 void PodLogFrames::finish() {

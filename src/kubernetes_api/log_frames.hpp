@@ -23,7 +23,7 @@ class PodLogFrames {
   using Time = std::chrono::system_clock::time_point;
   /// Returns at most `size` bytes of the agent's own copy of the log from this offset on; empty at
   /// the end or without a copy.
-  using ReadCopy = std::function<std::string(std::uint64_t place, std::size_t size)>;
+  using ReadCopy = std::function<std::string(std::uint64_t offset, std::size_t size)>;
   /// @param on_bytes receives whether the bytes are of stderr, and the bytes
   explicit PodLogFrames(std::function<void(bool, std::string_view)> on_bytes, ReadCopy copy = {})
       : on_bytes_(std::move(on_bytes)), copy_(std::move(copy)) {}
@@ -55,7 +55,7 @@ class PodLogFrames {
  private:
   void take_line(std::string_view line);
   void report(const agent::Frame& frame, std::size_t size);
-  void fetch_until(std::uint64_t place);
+  void fetch_until(std::uint64_t offset);
 
   std::function<void(bool, std::string_view)> on_bytes_;
   ReadCopy copy_;

@@ -1,5 +1,5 @@
 /// @file
-/// The pages of a list.
+/// Walks through the pages of a list.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class Pages {
   }
 
  private:
-  core::PageTokens tokens_{16 << 10};
+  core::PageTokens tokens_{16 << 10};  ///< Bytes: far longer than a server's tokens.
 };
 
 }  // namespace pipeline::kubernetes_api

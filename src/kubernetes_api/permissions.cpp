@@ -11,8 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-async::Task<> ask(Client& client, const Permission& permission, std::string verb,
-                  std::vector<std::string>& missing) {
+/// Asks whether the permission's verb is allowed, and if not, adds it to `missing`.
+async::Task<> check_verb(Client& client, const Permission& permission, std::string verb,
+                         std::vector<std::string>& missing) {
   const auto slash = permission.resource.find('/');
   json attributes{{"namespace", client.access().name_space},
                   {"verb", verb},
@@ -59,8 +60,8 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
   all.push_back({"kueue.x-k8s.io", "workloads", {"list"}});
   all.push_back({"scheduling.k8s.io", "podgroups", {"create", "patch"}});
   for (auto& permission : all) {
-    // Not required: a Job whose pod a quota has refused is tried again at once, and a pod's
-    // admission is tried out before the run.
+    // Not required: with these verbs, a pod that a quota has refused is tried again at once, and a
+    // pod's admission is tried out before the run.
     if (permission.resource == "jobs") permission.verbs.emplace_back("patch");
     if (permission.resource == "pods") permission.verbs.emplace_back("create");
     rules.push_back({{"apiGroups", {permission.group}},
@@ -106,7 +107,7 @@ async::Task<std::vector<std::string>> missing_permissions(Client& client,
   std::list<async::JoinableTask> questions;
   for (const auto& permission : wanted)
     for (const auto& verb : permission.verbs)
-      questions.emplace_back(executor, ask(client, permission, verb, missing));
+      questions.emplace_back(executor, check_verb(client, permission, verb, missing));
   std::exception_ptr error;
   for (auto& question : questions) {
     co_await question.join();

@@ -1,5 +1,6 @@
 /// @file
-/// The permissions that pipe needs in a namespace; a Role of that namespace can grant all of them.
+/// The permissions that `pipe` needs in a namespace; a Role of that namespace can grant all of
+/// them.
 #pragma once
 
 #include <string>
@@ -21,8 +22,10 @@ const std::vector<Permission>& permissions();
 /// the machine that starts the run need them.
 const std::vector<Permission>& driver_permissions();
 
-/// Returns a Role with all permissions, its binding to a user, group or service account
-/// (`KIND:NAME`; if empty, a placeholder to be filled in), and the service account.
+/// Returns a list of manifests: a Role with all permissions, its binding to the subject, and the
+/// subject itself if it is a service account. Throws InputError for an invalid subject.
+/// @param subject `User:NAME`, `Group:NAME` or `ServiceAccount:NAME`; empty: a placeholder for a
+/// user's name
 nlohmann::json role_manifests(const std::string& name_space, const std::string& subject);
 
 /// Returns the permissions that the cluster does not grant, such as `create jobs.batch`.

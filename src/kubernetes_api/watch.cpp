@@ -1,5 +1,8 @@
 #include "kubernetes_api/watch.hpp"
 
+#include <random>
+#include <utility>
+
 #include "async/deadline.hpp"
 #include "async/sleep.hpp"
 #include "core/log.hpp"
@@ -12,7 +15,8 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr int page_size = 500;
-constexpr int min_watch = 300, max_watch = 600;  // Seconds.
+// Seconds. A random time between them, so that the watches of many drivers do not end together.
+constexpr int min_watch = 300, max_watch = 600;
 
 /// Returns true if the server's history from this version on is gone: list again.
 bool is_too_old(const ApiError& error) {

@@ -35,7 +35,7 @@ class Watch {
   std::string path_, selector_;
   Changes changes_;
   core::Lines lines_;
-  bool has_received_ = false;  ///< Whether this stream has had an event, or has lasted for long.
+  bool has_received_ = false;  ///< The present stream has had an event, or has lasted for long.
 };
 
 }  // namespace pipeline::kubernetes_api

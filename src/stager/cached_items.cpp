@@ -48,7 +48,8 @@ bool read_all(int file, const std::function<void(std::string_view)>& on_bytes) {
   return true;
 }
 
-/// Returns true for a file that costs its writer nothing, and a pod its disk.
+/// Returns true for a file with large holes: such a file takes no space of its writer's, and its
+/// copy would fill the disk of this pod.
 bool is_too_sparse(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return false;
@@ -58,8 +59,8 @@ bool is_too_sparse(int file) {
 }
 
 /// Copies the object, or shares its blocks where the file system can do that, and returns the
-/// digest of the copy. A link is never made: the step may be the object's owner. Returns nothing if
-/// the object cannot be read.
+/// digest of the copy. Makes no hard link, through which a step that runs as the object's owner
+/// could change the object. Returns nothing if the object cannot be read.
 std::optional<core::Digest> copy_object(int object, const fs::path& to, unsigned mode) {
   core::make_folders(to.parent_path());
   const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));

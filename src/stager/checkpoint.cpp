@@ -27,7 +27,11 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_note = 1024;
+constexpr std::size_t max_note = 1024;  ///< Bytes.
+/// Indices of the slots that the upload of a folder in use, or at rest, takes by turns. The last
+/// upload, of a folder at rest, has a slot of its own, because a request of the upload before may
+/// still be on its way.
+constexpr std::pair<std::size_t, std::size_t> slots_in_use{0, 1}, slots_at_rest{2, 0};
 
 /// The state of a folder by the kernel's time stamps. If two states are equal, the folder has not
 /// changed between them.
@@ -84,13 +88,13 @@ std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
   }
 }
 
-constexpr const char* is_damaged = "its description is damaged";
+constexpr const char* damaged_head = "its description is damaged";
 
 /// Unpacks the slot; returns an empty text, or the reason why the slot cannot be used.
 std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
                        Transfer& transfer) {
   const auto urls = part_urls(parts);
-  if (head.parts == 0 || head.parts > urls.size()) return is_damaged;
+  if (head.parts == 0 || head.parts > urls.size()) return damaged_head;
   core::Hasher hasher;
   try {
     file_tree::Unpacker unpacker(to);
@@ -117,7 +121,7 @@ std::string restore_checkpoint(const json& document, const fs::path& marks, Tran
   const auto head = read_head(document.at("head"), transfer);
   if (!head) return {};
   const auto& slots = document.at("slots");
-  std::string damage = is_damaged;
+  std::string damage = damaged_head;
   if (slots.contains(head->slot))
     damage = fetch_slot(*head, slots.at(head->slot), to, transfer);
   else if (!head->slot.empty())
@@ -140,16 +144,16 @@ CheckpointSaver::CheckpointSaver(const json& document, const fs::path& marks, Tr
               .value_or(core::read_untrusted_file(marks, max_note).value_or(""));
 }
 
-bool CheckpointSaver::save(bool is_at_rest) {
+bool CheckpointSaver::save(FolderUse use) {
   auto marks = marks_of(folder_).digest;
   if (marks == sent_) return false;
-  if (is_at_rest) {
-    send(folder_, {2, 0});
+  if (use == FolderUse::at_rest) {
+    send(folder_, slots_at_rest);
   } else {
     const auto copied = copy_at_rest();
     if (!copied) return false;
     marks = *copied;
-    send(copy_, {0, 1});
+    send(copy_, slots_in_use);
     core::remove_tree(copy_);
   }
   sent_ = std::move(marks);
@@ -182,8 +186,7 @@ std::optional<std::string> CheckpointSaver::copy_at_rest() {
   return std::nullopt;
 }
 
-/// Sends to the first of two slots, or to the second if the head names the first. The last upload
-/// has a slot of its own, because a request of the upload before may still be on its way.
+/// Sends to the first of two slots, or to the second if the head names the first.
 void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::size_t> slots) {
   const file_tree::Content content(folder, file_tree::scan_tree(folder, {folder}));
   const auto last = read_head(document_.at("seen"), transfer_);
@@ -203,14 +206,14 @@ void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::s
 void keep_checkpoint(const std::function<json()>& read_document, const fs::path& marks,
                      Transfer& transfer) {
   constexpr auto poll_interval = 1s, min_pause = 2s, pause_after_error = 30s;
-  constexpr int pause_factor = 20;
+  constexpr int pause_factor = 20;  // Uploads take a twentieth of the time.
   std::string reported;
   for (;;) {
     std::this_thread::sleep_for(poll_interval);
     const auto begin = Clock::now();
     try {
       const auto document = read_document();
-      if (!CheckpointSaver(document, marks, transfer).save(false)) continue;
+      if (!CheckpointSaver(document, marks, transfer).save(FolderUse::in_use)) continue;
       std::this_thread::sleep_for(
           std::max<Clock::duration>(min_pause, pause_factor * (Clock::now() - begin)));
     } catch (const std::exception& error) {

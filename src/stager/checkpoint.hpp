@@ -20,11 +20,15 @@ namespace pipeline::stager {
 /// Downloads the slot that was sent last to the empty folder of `{"to": PATH, "head": URL, "slots":
 /// {NAME: PARTS}}`, where PARTS are as part_urls() reads them. If the slot is damaged or missing,
 /// the folder stays empty.
-/// @param marks file in which the state of the folder is recorded, for CheckpointSaver
-/// @return what happened, for the step's log; empty if nothing was ever sent
 /// Throws TransferError if the server does not answer, EnvironmentError.
+/// @param marks file in which the state of the folder is recorded, for CheckpointSaver
+/// @return the end of a sentence about the folder for the step's log, `has the files ...` or `is
+/// empty, ...`; an empty text if nothing was ever sent
 std::string restore_checkpoint(const nlohmann::json& document, const std::filesystem::path& marks,
                                Transfer& transfer);
+
+/// Whether processes may write to the folder.
+enum class FolderUse { at_rest, in_use };
 
 /// Sends the folder of `{"path": PATH, "note": PATH, "copy": PATH, "seen": URL, "head": URL,
 /// "slots": [{"name", PARTS}, ...]}`, with `seen` to read the head and `head` to write it. `note`
@@ -38,9 +42,8 @@ class CheckpointSaver {
 
   /// Sends the folder if it has changed since it was sent or restored; returns false otherwise.
   /// Throws TransferError, EnvironmentError.
-  /// @param is_at_rest whether no process writes to the folder; otherwise a copy is made first, in
-  /// a moment without changes
-  bool save(bool is_at_rest);
+  /// @param use `in_use`: the folder is copied first, in a moment without changes
+  bool save(FolderUse use);
 
  private:
   std::optional<std::string> copy_at_rest();

@@ -25,7 +25,7 @@ void check_total(const std::string& what, std::uint64_t total, std::uint64_t exp
     throw TransferError(what + " changes while it is downloaded", can_be_tried_again);
 }
 
-[[noreturn]] void stopped(const std::string& what) {
+[[noreturn]] void throw_stopped(const std::string& what) {
   throw TransferError("the download of " + what + " was stopped", can_be_tried_again);
 }
 
@@ -51,7 +51,7 @@ core::Digest download_file(const std::string& url, int file, const fs::path& to,
     auto at = rest.span(i).begin;
     const auto received =
         transfer.receive_range(what, url, range_at(rest, i), [&](std::string_view bytes) {
-          if (workers.is_over()) stopped(what);
+          if (workers.is_over()) throw_stopped(what);
           blobs::write_at(file, at, bytes, to);
           at += bytes.size();
         });

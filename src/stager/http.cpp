@@ -32,14 +32,16 @@
 namespace pipeline::stager {
 namespace {
 
-constexpr int connect_seconds = 10;
+constexpr int connect_seconds = 10;                   ///< Time limit of a connection's beginning.
 constexpr std::uint64_t min_bytes_per_second = 1024;  ///< Fewer count as silence.
-constexpr std::size_t max_idle = 16;
-constexpr std::size_t max_head = 256 << 10;  ///< Including responses 1xx before it.
+constexpr std::size_t max_idle = 16;                  ///< Connections.
+constexpr std::size_t max_head = 256 << 10;  ///< Bytes, including responses 1xx before the head.
 
+/// The parts of a URL.
 struct Target {
   bool tls;
-  std::string host, port, header, path;  ///< header: value of the Host header.
+  std::string host, port, path;
+  std::string host_header;  ///< Value of the header Host: host and port as the URL has them.
 };
 
 Target target_of(const std::string& url) {
@@ -47,19 +49,20 @@ Target target_of(const std::string& url) {
   const auto separator = url.find("://");
   target.tls = url.starts_with("https://");
   const auto rest = separator == url.npos ? url : url.substr(separator + 3);
-  target.header = rest.substr(0, rest.find('/'));
-  target.path = rest.substr(target.header.size());
+  target.host_header = rest.substr(0, rest.find('/'));
+  target.path = rest.substr(target.host_header.size());
   if (target.path.empty()) target.path = "/";
-  const auto bracket = target.header.find(']');
-  const auto colon = target.header.find(':', bracket == std::string::npos ? 0 : bracket);
-  target.host = target.header.substr(0, colon);
-  target.port =
-      colon == std::string::npos ? (target.tls ? "443" : "80") : target.header.substr(colon + 1);
+  const auto bracket = target.host_header.find(']');
+  const auto colon = target.host_header.find(':', bracket == std::string::npos ? 0 : bracket);
+  target.host = target.host_header.substr(0, colon);
+  target.port = colon == std::string::npos ? (target.tls ? "443" : "80")
+                                           : target.host_header.substr(colon + 1);
   if (target.host.starts_with('[')) target.host = target.host.substr(1, target.host.size() - 2);
   return target;
 }
 
-std::string tls_words() {
+/// Returns the text of OpenSSL's last error.
+std::string tls_error() {
   std::array<char, 256> text{};
   const auto error = ERR_peek_last_error();
   if (!error) return "the connection was cut";
@@ -78,14 +81,16 @@ class Connection {
  public:
   Connection(const Target& target, const std::string& authorities,
              std::chrono::milliseconds silence)
-      : host_(target.header), tls_(target.tls), silence_(silence) {
+      : host_(target.host_header), tls_(target.tls), silence_(silence) {
     open_socket(target);
     if (tls_) begin_tls(target, authorities);
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  bool leads_to(const Target& target) const { return host_ == target.header && tls_ == target.tls; }
+  bool leads_to(const Target& target) const {
+    return host_ == target.host_header && tls_ == target.tls;
+  }
   const std::string& host() const { return host_; }
 
   /// Begins a call, which counts its bytes and waits anew.
@@ -128,13 +133,14 @@ class Connection {
     do {
       if (ssl_) {
         ERR_clear_error();
+        errno = 0;  // SSL_read() sets errno only if a system call has failed.
         count = SSL_read(ssl_.get(), buffer_.data(), static_cast<int>(buffer_.size()));
         if (count <= 0) {
           const int why = SSL_get_error(ssl_.get(), static_cast<int>(count));
           if (why == SSL_ERROR_ZERO_RETURN) return {};
           if (why == SSL_ERROR_SYSCALL && errno == EINTR) continue;
-          throw NoAnswer("the connection to " + host_ + " was cut: " +
-                             (errno == EAGAIN ? "it was silent for a minute" : tls_words()),
+          throw NoAnswer("the connection to " + host_ +
+                             " was cut: " + (errno == EAGAIN ? silence_text() : tls_error()),
                          true);
         }
       } else {
@@ -142,8 +148,8 @@ class Connection {
       }
     } while (count < 0 && errno == EINTR);
     if (count < 0)
-      throw NoAnswer("the connection to " + host_ + " was cut: " +
-                         (errno == EAGAIN ? "it was silent for a minute" : std::strerror(errno)),
+      throw NoAnswer("the connection to " + host_ +
+                         " was cut: " + (errno == EAGAIN ? silence_text() : std::strerror(errno)),
                      true);
     // A server may think before it responds, up to `silence_`.
     if (std::exchange(received_, received_ + static_cast<std::uint64_t>(count)) == 0)
@@ -156,13 +162,17 @@ class Connection {
   std::uint64_t received() const { return received_; }
 
  private:
+  std::string silence_text() const {
+    return "it was silent for " + std::to_string(silence_.count() / 1000) + " s";
+  }
+
   void restart_pace() {
     waited_ = {};
     passed_ = 0;
   }
 
-  /// Counts bytes and the wait for them. Returns false if too few have passed in `silence_` of
-  /// waiting; the time that this program takes to handle them does not count.
+  /// Counts bytes and the wait for them. Returns false if too few bytes have passed in `silence_`
+  /// of waiting; the time that this program takes to handle the bytes does not count.
   bool keeps_pace(std::chrono::steady_clock::time_point begin, ssize_t bytes) {
     waited_ += std::chrono::steady_clock::now() - begin;
     passed_ += static_cast<std::uint64_t>(bytes);
@@ -210,7 +220,7 @@ class Connection {
 
   void begin_tls(const Target& target, const std::string& authorities) {
     context_.reset(SSL_CTX_new(TLS_client_method()));
-    if (!context_) throw NoAnswer("TLS is not available: " + tls_words(), false);
+    if (!context_) throw NoAnswer("TLS is not available: " + tls_error(), false);
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     BIO* text = BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size()));
@@ -232,7 +242,7 @@ class Connection {
     const auto verdict = SSL_get_verify_result(ssl_.get());
     const bool is_distrusted = verdict != X509_V_OK;
     throw NoAnswer("cannot open a TLS connection to " + host_ + ": " +
-                       (is_distrusted ? X509_verify_cert_error_string(verdict) : tls_words()),
+                       (is_distrusted ? X509_verify_cert_error_string(verdict) : tls_error()),
                    !is_distrusted);
   }
 
@@ -256,7 +266,7 @@ class Connection {
 namespace {
 
 /// Sends the request. @return false if the server closed the connection, or responded, before it
-/// had the whole body; its response has the reason
+/// had the whole body: the reason is in the response
 bool send_request(Connection& connection, const HttpCall& call, const std::string& host,
                   const std::string& target) {
   std::string head =
@@ -397,7 +407,7 @@ class ReplyReader {
 };
 
 Reply exchange(Connection& connection, const HttpCall& call, const Target& target) {
-  const bool is_taken = send_request(connection, call, target.header, target.path);
+  const bool is_taken = send_request(connection, call, target.host_header, target.path);
   auto reply = ReplyReader(connection, call).read();
   if (!is_taken && reply.status < 300)
     throw NoAnswer("the connection to " + connection.host() + " was cut", true);
@@ -435,9 +445,10 @@ Reply Http::send(const HttpCall& call) {
     try {
       auto reply = exchange(*connection, call, target);
       const auto header = reply.headers.find("connection");
-      const bool bounded = reply.headers.contains("content-length") ||
-                           reply.headers.contains("transfer-encoding") || reply.status == 204;
-      if (bounded && (header == reply.headers.end() || core::lower(header->second) != "close")) {
+      const bool has_known_end = reply.headers.contains("content-length") ||
+                                 reply.headers.contains("transfer-encoding") || reply.status == 204;
+      if (has_known_end &&
+          (header == reply.headers.end() || core::lower(header->second) != "close")) {
         const std::lock_guard lock(mutex_);
         idle_.push_back(std::move(connection));
         if (idle_.size() > max_idle) idle_.erase(idle_.begin());

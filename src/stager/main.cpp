@@ -10,7 +10,7 @@
 //        pipe-stager collect DOCUMENT EXIT_CODE    uploads the outputs
 //
 // The container's termination message has the reason of a failure of `fetch` and `collect`, the
-// result of restoring a checkpoint, and what the cache has spared.
+// result of restoring a checkpoint, and how much of the inputs the cache had.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 using namespace pipeline;
 
-constexpr const char* marks_file = "checkpoint";  // Beside this program.
+constexpr const char* marks_file = "checkpoint";  // Beside this program; see restore_checkpoint().
 
 void write_termination_message(const std::string& text) {
   const core::Descriptor file(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
@@ -109,7 +109,7 @@ void collect(json document, const fs::path& own_folder, int exit_code) {
   // The checkpoint of a step with another exit code has been saved before.
   if (exit_code == 0 && !is_complete && document.contains("checkpoint")) try {
       stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer)
-          .save(true);
+          .save(stager::FolderUse::at_rest);
     } catch (const std::exception& failed) {
       if (!error) throw;
       std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", failed.what());
@@ -117,13 +117,18 @@ void collect(json document, const fs::path& own_folder, int exit_code) {
   if (error) std::rethrow_exception(error);  // The error says why the attempt has failed.
 }
 
-/// Uploads the checkpoint: a single time, or until the process is killed.
-void save(const std::function<json()>& read_document, const fs::path& own_folder, bool once) {
-  const auto document = read_document();
-  auto transfer = transfer_for(document, own_folder);
+/// Uploads the checkpoint whenever it has changed, until the process is killed.
+void keep(const std::function<json()>& read_document, const fs::path& own_folder) {
+  auto transfer = transfer_for(read_document(), own_folder);
   const auto checkpoint = [&] { return read_document().at("checkpoint"); };
-  if (!once) stager::keep_checkpoint(checkpoint, own_folder / marks_file, transfer);
-  stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer).save(true);
+  stager::keep_checkpoint(checkpoint, own_folder / marks_file, transfer);
+}
+
+/// Uploads the checkpoint of an ended step.
+void save(const json& document, const fs::path& own_folder) {
+  auto transfer = transfer_for(document, own_folder);
+  stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer)
+      .save(stager::FolderUse::at_rest);
 }
 
 }  // namespace
@@ -140,8 +145,10 @@ int main(int count, char** arguments) {
   const char* what = task == "fetch" ? "not_fetched" : "not_collected";
   try {
     const auto own_folder = fs::read_symlink("/proc/self/exe").parent_path();
-    if (saves)
-      save(read_document, own_folder, task == "save");
+    if (task == "keep")
+      keep(read_document, own_folder);
+    else if (task == "save")
+      save(read_document(), own_folder);
     else if (task == "fetch")
       fetch(read_document(), own_folder, arguments[3], cache_of(count, arguments));
     else

@@ -55,11 +55,11 @@ bool lock_unused(const core::Descriptor& file) {
 
 }  // namespace
 
-void NodeCache::report(const std::string& what, int error_number) {
-  report(what + ": " + std::strerror(error_number));
+void NodeCache::note_trouble(const std::string& what, int error_number) {
+  note_trouble(what + ": " + std::strerror(error_number));
 }
 
-void NodeCache::report(std::string trouble) {
+void NodeCache::note_trouble(std::string trouble) {
   const std::scoped_lock guard(mutex_);
   trouble_ = std::move(trouble);
 }
@@ -86,7 +86,7 @@ std::optional<NodeCache::Object> NodeCache::open(const std::string& name,
     if (auto object = find(name)) return object;
     core::Descriptor part(::open(path.c_str(), O_RDWR | O_CREAT | safe_flags, 0666));
     if (!status_of(part)) {
-      report("cannot write to the node's cache", part ? EINVAL : errno);
+      note_trouble("cannot write to the node's cache", part ? EINVAL : errno);
       return std::nullopt;
     }
     if (::flock(part.get(), LOCK_EX | LOCK_NB) == 0) {
@@ -98,14 +98,14 @@ std::optional<NodeCache::Object> NodeCache::open(const std::string& name,
       return fill(std::move(part), name, download);
     }
     if (errno != EWOULDBLOCK) {
-      report("cannot lock files in the node's cache", errno);
+      note_trouble("cannot lock files in the node's cache", errno);
       return std::nullopt;
     }
     if (const auto now = progress_of(path); now != seen) {
       seen = now;
       heard = Clock::now();
     } else if (Clock::now() - heard > waits_.max_silence) {
-      report("another pod's download to the node's cache makes no progress", ETIMEDOUT);
+      note_trouble("another pod's download to the node's cache makes no progress", ETIMEDOUT);
       return std::nullopt;
     }
   }
@@ -121,7 +121,7 @@ std::optional<NodeCache::Object> NodeCache::fill(core::Descriptor part, const st
     ::unlink(path.c_str());
     throw;
   } catch (const core::EnvironmentError& error) {
-    report(std::string("cannot write to the node's cache: ") + error.what());
+    note_trouble(std::string("cannot write to the node's cache: ") + error.what());
     ::unlink(path.c_str());
     part = core::Descriptor();
     trim_to(budget_ / 2);  // The pod's own volume may be on the same full disk.
@@ -131,15 +131,15 @@ std::optional<NodeCache::Object> NodeCache::fill(core::Descriptor part, const st
   Object object{std::move(part), true};
   object.bytes = static_cast<std::uint64_t>(status_of(object.file).value().st_size);
   if (::rename(path.c_str(), (folder_ / name).c_str()) != 0) {
-    report("cannot keep a file in the node's cache", errno);
+    note_trouble("cannot keep a file in the node's cache", errno);
     ::unlink(path.c_str());
     return std::nullopt;
   }
   ::flock(object.file.get(), LOCK_SH);
   ::lseek(object.file.get(), 0, SEEK_SET);
   added_ += object.bytes;
-  constexpr std::uint64_t shares = 16;
-  if (added_ > budget_ / shares) trim();
+  constexpr std::uint64_t trims_in_budget = 16;  // Trims when a sixteenth is new.
+  if (added_ > budget_ / trims_in_budget) trim();
   return object;
 }
 

@@ -43,8 +43,8 @@ class NodeCache {
       : folder_(std::move(folder)), budget_(budget), waits_(waits) {}
 
   /// Returns the object, which is downloaded if the folder does not have it: by one process at a
-  /// time, and by the next one if that dies. Returns nothing if the folder cannot be used, as if it
-  /// is full. Throws TransferError of the download.
+  /// time, and by the next one if that dies. Returns nothing if the folder cannot be used, for
+  /// example because the disk is full. Throws TransferError of the download.
   /// @param name file name that determines the content
   std::optional<Object> open(const std::string& name, const Download& download);
   /// Removes an object whose content is wrong, unless another one has taken its name.
@@ -63,17 +63,17 @@ class NodeCache {
   std::optional<Object> find(const std::string& name) const;
   std::optional<Object> fill(core::Descriptor part, const std::string& name,
                              const Download& download);
-  void report(const std::string& what, int error_number);
-  void report(std::string trouble);
+  void note_trouble(const std::string& what, int error_number);
+  void note_trouble(std::string trouble);
   void trim_to(std::uint64_t budget);
 
   const std::filesystem::path folder_;
   const std::uint64_t budget_;
   const NodeCacheWaits waits_;
-  std::atomic<std::uint64_t> found_ = 0, downloaded_ = 0, added_ = 0;
-  mutable std::mutex mutex_;
-  std::string
-      trouble_;  ///< Guarded by the mutex: the last reason why the folder could not be used.
+  std::atomic<std::uint64_t> found_ = 0, downloaded_ = 0;  ///< Bytes of counted objects.
+  std::atomic<std::uint64_t> added_ = 0;                   ///< Bytes since the last trim.
+  mutable std::mutex mutex_;                               ///< Guards `trouble_`.
+  std::string trouble_;  ///< The last reason why the folder could not be used.
 };
 
 }  // namespace pipeline::stager

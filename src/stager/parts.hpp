@@ -34,14 +34,15 @@ struct PartSums {
 PartSums hash_parts(const file_tree::Content& content, std::uint64_t part, ThreadBudget& threads,
                     const std::function<void(std::string_view)>& on_bytes);
 
+/// How send_parts() divides content.
 struct Parts {
   std::uint64_t size;              ///< Bytes of a part.
   const PartSums* sums = nullptr;  ///< The sums of the parts; null: not known.
 };
 /// The content that was sent, in parts of equal size.
 struct SentParts {
-  core::Digest digest;  ///< SHA-256 of the whole content.
-  nlohmann::json tags = nlohmann::json::array();
+  core::Digest digest;                            ///< SHA-256 of the whole content.
+  nlohmann::json tags = nlohmann::json::array();  ///< ETags of the parts, in order.
 };
 /// Uploads the content in parts to `urls`.
 /// @param on_bytes called with the whole content, in order, by one thread at a time

@@ -24,9 +24,10 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds between_looks{500};
+constexpr std::chrono::milliseconds answer_poll_interval{500};
 
-/// Returns nothing for an output that is missing, small, or neither a file nor a folder.
+/// Hashes an output. Returns nothing for an output that the driver downloads, or that is missing,
+/// small, or neither a file nor a folder.
 std::optional<HashedOutput> hash_output(const json& output, std::uint64_t min_bytes,
                                         Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
@@ -50,6 +51,7 @@ std::optional<HashedOutput> hash_output(const json& output, std::uint64_t min_by
   return hashed;
 }
 
+/// Returns the output's entry in the question.
 json row_of(const std::string& name, const HashedOutput& hashed) {
   auto row = hashed.described;
   row["name"] = name;
@@ -68,7 +70,7 @@ json wait_for_answer(const json& question, Transfer& transfer) {
     if (const auto text = transfer.find("the driver's answer", question.at("answer")))
       return core::parse_json(*text);
     if (std::chrono::steady_clock::now() >= until) return json::object();
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(answer_poll_interval);
   }
 }
 

@@ -33,14 +33,14 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Maximum size that servers accept in a single request.
+// Bytes that S3 servers accept at most in a single request.
 constexpr std::uint64_t max_single_upload = std::uint64_t{5} << 30;
 constexpr std::size_t max_list = core::JsonLimits().bytes;
 // Time for the driver to upload items that this pod cannot read from their source.
 constexpr std::chrono::hours max_wait{1};
 constexpr std::chrono::seconds poll_interval{1};
 
-void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
+void check_digest(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
     throw DamagedItem(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
                       wanted);
@@ -51,13 +51,14 @@ void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   const unsigned mode = item.value("executable", false) ? 0555 : 0444;
   const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) throw core::system_error("cannot write " + to.string(), errno);
-  check(to.string(), download_file(item.at("url"), file.get(), to, transfer), item.at("digest"));
+  check_digest(to.string(), download_file(item.at("url"), file.get(), to, transfer),
+               item.at("digest"));
 }
 
 void check_tree(const fs::path& to, const json& item) {
   auto nodes = file_tree::scan_tree(to);
   file_tree::hash_tree(to, nodes);
-  check(to.string(), file_tree::tree_digest(nodes), item.at("digest"));
+  check_digest(to.string(), file_tree::tree_digest(nodes), item.at("digest"));
 }
 
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
@@ -157,7 +158,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
       check_tree(to, item);
     } else {
       sources.read_file(source, to);
-      check(shown, core::sha256_file(to), item.at("digest"));
+      check_digest(shown, core::sha256_file(to), item.at("digest"));
       if (source.contains("keep")) upload_copy(to, source.at("keep"), transfer);
     }
   } catch (const core::EnvironmentError& error) {
@@ -178,8 +179,8 @@ void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache) {
   }
 }
 
-/// Downloads an item once the driver has uploaded it.
-void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
+/// Downloads an item once the driver has uploaded it. Throws TransferError after an hour.
+void fetch_once_uploaded(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const auto until = std::chrono::steady_clock::now() + max_wait;
   for (;;) {
@@ -195,6 +196,7 @@ void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
   }
 }
 
+/// Returns the report's entry for an output that was not uploaded.
 json no_output(const json& output) {
   return {{"name", output.at("name")},
           {"key", output.at("key")},
@@ -257,15 +259,15 @@ json send_output(const json& output, Transfer& transfer, const HashedOutput* has
   };
   auto sent = hashed ? send_to_artifact(*hashed, send) : std::nullopt;
   const bool is_direct = sent.has_value();
-  bool at_once = !sent && content.size() <= min_part;
-  if (!sent && !at_once) try {
+  bool is_whole = !sent && content.size() <= min_part;
+  if (!sent && !is_whole) try {
       sent = send(urls, {part, hashed ? &hashed->sums : nullptr});
     } catch (const TransferError& error) {
       // A restarted server may have forgotten the upload.
-      at_once = error.code() == "NoSuchUpload" && content.size() <= max_single_upload;
-      if (!at_once) throw;
+      is_whole = error.code() == "NoSuchUpload" && content.size() <= max_single_upload;
+      if (!is_whole) throw;
     }
-  if (at_once) sent = send(whole, {max_single_upload});
+  if (is_whole) sent = send(whole, {max_single_upload});
   if (hashed)
     entry.update(hashed->described);
   else if (is_tree && stays)
@@ -274,7 +276,7 @@ json send_output(const json& output, Transfer& transfer, const HashedOutput* has
   entry["bytes"] = content.size();
   entry["digest"] = sent->digest.hex();
   entry["executable"] = !is_tree && (status.st_mode & S_IXUSR);
-  entry["at_once"] = at_once;
+  entry["at_once"] = is_whole;
   entry["direct"] = is_direct;
   entry["tags"] = std::move(sent->tags);
   return entry;
@@ -327,7 +329,7 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
   if (missing.empty()) return;
   transfer.send_text("the list of missing items", document.at("wanted"),
                      wanted.dump(-1, ' ', false, json::error_handler_t::replace));
-  for (const auto* item : missing) wait_for(*item, transfer, cache);
+  for (const auto* item : missing) fetch_once_uploaded(*item, transfer, cache);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {

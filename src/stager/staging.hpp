@@ -26,8 +26,8 @@ class DamagedItem : public TransferError {
   std::string digest_;
 };
 
-/// Adds the lists that the document names by URLs, `{"lists": {"items": URL}}`, because they are
-/// too long for it.
+/// Adds the lists that the document names by URLs, `{"lists": {"items": URL}}`: lists that are too
+/// long for the document.
 void complete(nlohmann::json& document, Transfer& transfer);
 
 /// Downloads the items of the document: `{"items": [{"to": PATH, "kind": "file", "url", "digest",

@@ -84,21 +84,21 @@ void Transfer::receive(const std::string& what, const std::string& url,
   core::TransferAdvance advance;
   for (unsigned tries = 0;; ++tries) {
     try {
-      std::uint64_t place = received;
+      std::uint64_t offset = received;  // The next byte that arrives.
       bool first = true;
       HttpCall call;
       call.url = url;
       if (received > 0) call.headers.push_back("Range: bytes=" + std::to_string(received) + "-");
       call.on_bytes = [&](bool is_range, std::string_view bytes) {
         if (std::exchange(first, false) && !is_range)
-          place = 0;  // The server does not support ranges and sends the whole object again.
-        const auto known = std::min<std::uint64_t>(received - place, bytes.size());
-        place += known;
+          offset = 0;  // The server does not support ranges and sends the whole object again.
+        const auto known = std::min<std::uint64_t>(received - offset, bytes.size());
+        offset += known;
         bytes.remove_prefix(known);
         if (bytes.empty()) return;
         on_bytes(bytes);
-        place += bytes.size();
-        received = place;
+        offset += bytes.size();
+        received = offset;
       };
       const auto reply = http_.send(call);
       if (reply.status < 300 || (reply.status == 416 && received > 0)) return;

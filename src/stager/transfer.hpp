@@ -42,7 +42,8 @@ void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoA
 std::string md5(std::uint64_t size,
                 const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
 
-/// May be used by several threads, each with a connection of its own.
+/// Requests by signed URLs to one store. May be used by several threads, each with a connection of
+/// its own.
 class Transfer {
  public:
   explicit Transfer(std::string authorities, TransferRetries retry_policy = {})

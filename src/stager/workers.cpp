@@ -37,13 +37,13 @@ void ThreadBudget::note_success(std::uint64_t bytes, blobs::ConnectionLimit::Sec
 
 void Workers::run(const Work& work) {
   take_all(work, true);
-  // A thread that is joined may have started others, so `running_` is read again after each.
+  // A thread that is joined may have started others, so `threads_` is read again after each.
   for (;;) {
     std::jthread last;  // Outlives `lock`: its destructor joins, and the thread may need the mutex.
     const std::lock_guard lock(mutex_);
-    if (running_.empty()) break;
-    last = std::move(running_.back());
-    running_.pop_back();
+    if (threads_.empty()) break;
+    last = std::move(threads_.back());
+    threads_.pop_back();
   }
   if (error_) std::rethrow_exception(error_);
 }
@@ -66,7 +66,7 @@ void Workers::start_another(const Work& work) {
   if (next_ >= count_ || is_over_ || !budget_.try_start()) return;
   try {
     const std::lock_guard lock(mutex_);
-    running_.emplace_back([this, &work] { take_all(work, false); });
+    threads_.emplace_back([this, &work] { take_all(work, false); });
   } catch (const std::system_error&) {
     budget_.end();  // The system allows no further thread; those that run do the work.
   }

@@ -60,7 +60,7 @@ class Workers {
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> is_over_ = false;
   std::mutex mutex_;
-  std::vector<std::jthread> running_;
+  std::vector<std::jthread> threads_;  ///< Without the calling thread.
   std::exception_ptr error_;
 };
 

@@ -331,7 +331,7 @@ class RefusedTest(DetachedTest):
         self.assertIn(f"there is no service account 'nobody' in the namespace {self.namespace}", told)
         self.in_namespace("delete", "rolebinding", "pipe")
         told = self.refusal()
-        self.assertIn(f"the service account 'pipe' of the namespace {self.namespace} may not drive a run: not allowed are", told)
+        self.assertIn(f"the service account 'pipe' of the namespace {self.namespace} may not drive a run: these permissions are missing:", told)
         self.assertIn("create leases.coordination.k8s.io", told)
         self.assertIn(f"`pipe kubernetes rbac --namespace {self.namespace} --subject ServiceAccount:pipe | kubectl apply -f -`", told)
 

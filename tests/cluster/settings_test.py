@@ -88,7 +88,7 @@ class PreflightTest(OwnNamespaceTest):
         self.assertIn("fast", self.output_of("show"))
         self.in_namespace("delete", "rolebinding", "pipe")
         self.write_steps({"show": {"command": "echo other"}})
-        self.assertIn("not allowed are", self.run_there(code=3, KUBECONFIG=as_ann).text)
+        self.assertIn("these permissions are missing:", self.run_there(code=3, KUBECONFIG=as_ann).text)
 
 
 class HonouredTest(OwnNamespaceTest):

@@ -57,8 +57,8 @@ Terms placement_terms(const StepSpec& step) {
   return std::get<Terms>(std::move(terms));
 }
 
-/// Returns the text as a label's value, without spaces and brackets: NVIDIA and others replace them
-/// by `-` in the GPU's name.
+/// Returns a GPU's name as the value of a label, in which NVIDIA and others replace spaces and
+/// brackets by `-`.
 std::string as_label(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
@@ -117,7 +117,7 @@ json as_json(const Terms& terms) {
   return list;
 }
 
-/// Joins pipe's terms with the user's: each of pipe's with each of the user's.
+/// Returns terms that hold if one of ours and one of the user's holds: all pairs of them.
 json joined(const json& ours, const json& theirs) {
   json all = json::array();
   for (const auto& own : ours)

@@ -1,6 +1,6 @@
 /// @file
-/// The nodes that a step may run on, from its placement constraints, instance type, GPU
-/// requirements and own affinity settings. Pure.
+/// The nodes that a step may run on, and those that it prefers, from its placement constraints,
+/// instance type, GPU requirements and own affinity settings. Pure.
 #pragma once
 
 #include <map>

@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 /// Returns this machine's CA bundle; empty if there is none.
-std::string authorities_here() {
+std::string machine_authorities() {
   const auto file = net::authorities_file();
   return file.empty() ? std::string() : core::read_file(file);
 }
@@ -28,7 +28,7 @@ std::vector<AgentFile> programs(bool has_stager, std::string_view architecture) 
       {agent_in_image, std::string(agent::agent_program(architecture)), 0555}};
   if (has_stager) {
     files.push_back({stager_in_image, std::string(agent::stager_program(architecture)), 0555});
-    files.push_back({authorities_in_image, authorities_here(), 0444});
+    files.push_back({authorities_in_image, machine_authorities(), 0444});
   }
   return files;
 }

@@ -9,6 +9,7 @@
 #include "kubernetes_api/lease.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_failure.hpp"
 
@@ -27,7 +28,8 @@ std::vector<kubernetes_api::Permission> all_permissions() {
   return all;
 }
 
-std::string advice(const std::string& name_space, const std::string& account) {
+/// Returns the advice to make the service account, or to complete its Role.
+std::string rbac_advice(const std::string& name_space, const std::string& account) {
   return "`pipe kubernetes rbac --namespace " + name_space +
          " --subject ServiceAccount:" + account +
          " | kubectl apply -f -` makes the account and its Role";
@@ -87,7 +89,7 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
   if (!ours.empty())
     throw core::EnvironmentError("you may not start a driver in the namespace " +
                                      access.name_space + " of " + access.origin +
-                                     ": not allowed are " + core::joined(ours, ", "),
+                                     ": these permissions are missing: " + core::joined(ours, ", "),
                                  {"`pipe kubernetes rbac` prints the Role that is needed; an "
                                   "administrator of the cluster applies it"});
   const bool is_there = co_await has_account(client, account);
@@ -95,7 +97,7 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
     throw core::EnvironmentError(
         "there is no service account '" + account + "' in the namespace " + access.name_space +
             ", as which the run's driver is to act",
-        {advice(access.name_space, account),
+        {rbac_advice(access.name_space, account),
          "or name another account by --service-account, or by `service_account` of a profile"});
   auto as_driver = access;
   as_driver.identity.impersonate = {"Impersonate-User: system:serviceaccount:" + access.name_space +
@@ -110,10 +112,10 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
                       "' are not known, because you may not impersonate it");
   }
   if (!missing.empty())
-    throw core::EnvironmentError("the service account '" + account + "' of the namespace " +
-                                     access.name_space + " may not drive a run: not allowed are " +
-                                     core::joined(missing, ", "),
-                                 {advice(access.name_space, account)});
+    throw core::EnvironmentError(
+        "the service account '" + account + "' of the namespace " + access.name_space +
+            " may not drive a run: these permissions are missing: " + core::joined(missing, ", "),
+        {rbac_advice(access.name_space, account)});
   co_return notices;
 }
 
@@ -194,13 +196,16 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   const auto& pods = kubernetes_api::list_at(answer, "/items");
   if (pods.empty() && !job.is_null()) {
     const auto refused = co_await last_refusal(client, name);
+    // The time limit does not matter: only failures whose limit is 0 are read.
     const auto about = pod_state_of_job(job, std::chrono::minutes(10), refused);
     status.waits_for = about.waits_for;
     status.will_not_start = about.failure && about.limit.count() == 0;
   }
   for (const auto& pod : pods) {
     if (const auto code = exit_code_of(pod); code && *code != 0)
-      status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
+      status.failure =
+          text_at(kubernetes_api::named_at(pod, "/status/containerStatuses", step_container),
+                  "/state/terminated/message");
     const auto about = pod_state_of(pod);
     if (about.phase != PodState::Phase::waiting) continue;
     status.waits_for = about.waits_for;

@@ -29,7 +29,7 @@ async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std:
 
 /// The status of a driver's Job.
 struct DriverStatus {
-  bool goes_on = false;         ///< The Job exists, and has not succeeded, failed or been deleted.
+  bool goes_on = false;         ///< The Job exists, has not ended, and is not being deleted.
   std::string holder;           ///< The pod or process that holds the Lease; empty: none.
   std::string waits_for;        ///< Why the Job's pod has not started, if the user should know.
   std::string failure;          ///< The termination message of the last failed pod.

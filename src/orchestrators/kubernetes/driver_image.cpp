@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using docker::ContextFile;
 
-constexpr const char* authorities_in_image = "/etc/ssl/certs/ca-certificates.crt";
+constexpr const char* authorities_in_driver_image = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Returns the files, folders before their content.
 std::vector<ContextFile> files_of(const Program& program) {
@@ -25,8 +25,10 @@ std::vector<ContextFile> files_of(const Program& program) {
   if (error) return files;
   for (const char* folder : {"etc", "etc/ssl", "etc/ssl/certs"})
     files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
-  files.push_back(
-      {.path = authorities_in_image + 1, .source = authorities, .bytes = bytes, .mode = 0644});
+  files.push_back({.path = authorities_in_driver_image + 1,
+                   .source = authorities,
+                   .bytes = bytes,
+                   .mode = 0644});
   return files;
 }
 

@@ -21,7 +21,8 @@ struct DriverImage {
 };
 
 /// Builds the image unless the engine has it, and pushes it unless its registry has it. Call this
-/// after the first request to the cluster, so that libraries loaded for that are included.
+/// after the first request to the cluster, so that the image includes the libraries that the
+/// request has loaded.
 /// @param repository of a registry; if empty, the cluster shares this machine's engine
 async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository,
                                            std::string run_id, EventSink& events,

@@ -22,7 +22,7 @@ json metadata_of(const DriverJob& driver) {
             {"pipe.state", driver.owner}}}};
 }
 
-json security(const DriverJob& driver) {
+json container_security(const DriverJob& driver) {
   const auto colon = driver.user.find(':');
   json context{{"runAsUser", std::stoll(driver.user)},
                {"runAsGroup", std::stoll(driver.user.substr(colon + 1))},
@@ -73,7 +73,7 @@ json driver_manifest(const DriverJob& driver) {
   files.mounts.push_back({{"name", "scratch"}, {"mountPath", "/tmp"}});
 
   json command = driver.image.command;
-  for (const auto& word : driver.arguments) command.push_back(literally(word));
+  for (const auto& word : driver.arguments) command.push_back(escape_references(word));
   json variables = json::array();
   for (const auto& [name, value] : driver.variables)
     variables.push_back(
@@ -87,7 +87,7 @@ json driver_manifest(const DriverJob& driver) {
                  {"volumeMounts", files.mounts},
                  {"resources", {{"requests", {{"cpu", "100m"}, {"memory", "128Mi"}}}}},
                  {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                 {"securityContext", security(driver)}};
+                 {"securityContext", container_security(driver)}};
   json pod{{"restartPolicy", "Never"},
            {"serviceAccountName", driver.service_account},
            {"containers", json::array({std::move(container)})},

@@ -12,7 +12,7 @@ bool is_claim(const nlohmann::json& volume) {
   return volume.is_object() && volume.contains("persistentVolumeClaim");
 }
 
-/// Returns the setting for a step that reads the content of claims.
+/// Returns the name of the setting by which the step mounts claims; empty if there are none.
 std::string mounts_claims(const StepSpec& step) {
   const auto& volumes = *step.settings->kubernetes.volumes;
   return volumes.is_array() && std::ranges::any_of(volumes, is_claim) ? "kubernetes.volumes" : "";

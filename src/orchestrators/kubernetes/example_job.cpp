@@ -3,6 +3,7 @@
 #include "core/user_environment.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
+
 nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& options) {
   StringMap environment, secrets;
   for (const auto& [name, value] : step.environment)

@@ -20,7 +20,8 @@ namespace pipeline::orchestrators::kubernetes {
 struct GangJob {
   explicit GangJob(const asio::any_io_executor& executor, std::string pod_group_version = {})
       : is_settled(executor), pod_group(std::move(pod_group_version)) {}
-  async::Gate is_settled;  ///< Opened when `created` is set.
+  /// Opened when `created` is set, when the Job cannot be created, and when the attempt is stopped.
+  async::Gate is_settled;
   /// API version of the Job's PodGroup; empty: it has none.
   std::string pod_group;
   CreatedJob created;
@@ -39,9 +40,10 @@ void link_first_node(const AttemptSpec& attempt);
 void empty_folders(const AttemptSpec& attempt);
 
 /// Returns the path of a node's folder, relative to the parent of the attempt's outputs.
-/// @param node   its number, or node_mark
+/// @param node   number of the node, or node_mark
 /// @param folder outputs_of_node or scratch_of_node
 std::string folder_of_node(const std::string& node, const char* folder);
+/// The scratch folder is that of the node's first process (orchestrators/gang.cpp).
 inline constexpr const char *outputs_of_node = "outputs", *scratch_of_node = "scratch.0";
 
 }  // namespace pipeline::orchestrators::kubernetes

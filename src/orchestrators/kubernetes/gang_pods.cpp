@@ -61,7 +61,7 @@ std::optional<nlohmann::json> GangPods::own_end(unsigned node, const nlohmann::j
   const auto code = exit_code_of(pod);
   if (!code || *code == 128 + SIGTERM || *code == 128 + SIGKILL) return std::nullopt;
   auto own = pod;
-  own["metadata"].erase("deletionTimestamp");  // Its step had ended by itself.
+  own["metadata"].erase("deletionTimestamp");  // The step had ended by itself in this pod.
   return own;
 }
 
@@ -70,7 +70,7 @@ std::string GangPods::addresses() const {
   return are_known ? core::joined(addresses_, ",") : std::string();
 }
 
-std::chrono::seconds patience_with(const StepSpec& step) {
+std::chrono::seconds patience_for(const StepSpec& step) {
   // A cluster that adds nodes adds them one after the other.
   if (step.settings->kubernetes.autoscaling.value_or(false)) return startup_timeout(step);
   return std::min(startup_timeout(step), max_patience);
@@ -81,7 +81,7 @@ async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gan
   const auto path = client.path("", "pods", pod) + "/attach?container=" + step_container +
                     "&stdin=true&stdout=false&stderr=false&tty=false";
   const auto is_over = [&] { return is_told() || stop.level() != core::StopLevel::none; };
-  async::Backoff backoff({200ms, 5s, 20});
+  async::Backoff backoff({.first_pause = 200ms, .max_pause = 5s, .max_tries = 20});
   while (!is_over()) {
     if (gang.addresses().empty()) {
       co_await async::sleep(address_pause, &stop);

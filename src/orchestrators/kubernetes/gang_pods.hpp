@@ -44,16 +44,16 @@ class GangPods {
 
  private:
   std::vector<std::string> addresses_;
-  std::vector<bool> have_nodes_;
-  std::optional<TimePoint> waits_since_;
-  std::optional<unsigned> first_to_go_;  ///< The node whose pod has failed or was deleted first.
+  std::vector<bool> have_nodes_;          ///< Whether the cluster has placed each pod.
+  std::optional<TimePoint> waits_since_;  ///< When the first pod was placed, unless all are.
+  std::optional<unsigned> first_to_go_;   ///< The node whose pod has failed or was deleted first.
   std::chrono::seconds patience_;
 };
 
 /// Port of rank 0 in its pod.
 inline constexpr unsigned node_port = 29500;
 /// Returns how long placed pods of this step wait for the others, see GangPods.
-std::chrono::seconds patience_with(const StepSpec& step);
+std::chrono::seconds patience_for(const StepSpec& step);
 
 /// Sends the addresses to the standard input of a pod's agent, once all are known. Tries until
 /// `is_told` returns true or `stop` is stopped. Needs the permission to attach to pods; throws

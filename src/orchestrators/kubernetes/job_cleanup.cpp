@@ -11,7 +11,7 @@ namespace {
 
 /// Removes the Job last: while it is there, a later driver knows that the store may have objects of
 /// its run (KubernetesOrchestrator::remove_orphans()).
-async::Task<> remove_both(CleanupPlaces places, async::Task<> objects, std::string job,
+async::Task<> remove_both(CleanupContext context, async::Task<> objects, std::string job,
                           std::string uid) {
   std::exception_ptr failed;
   try {
@@ -19,28 +19,28 @@ async::Task<> remove_both(CleanupPlaces places, async::Task<> objects, std::stri
   } catch (const core::EnvironmentError&) {
     failed = std::current_exception();
   }
-  co_await delete_job(places.client, job, uid);
+  co_await delete_job(context.client, job, uid);
   if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace
 
-void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std::string& job,
+void add_cleanup(const CleanupContext& context, const Attempt& attempt, const std::string& job,
                  const std::string& uid, AttemptResult& result) {
   std::vector<std::string> outputs;
   for (const auto& output : attempt.output_names) outputs.push_back(output.name);
-  result.cleanup = [places, job, uid, run_id = attempt.run_id, step = attempt.step.name,
+  result.cleanup = [context, job, uid, run_id = attempt.run_id, step = attempt.step.name,
                     number = attempt.number, outputs, addresses = addresses_of(attempt)] {
-    auto* files = places.files;
-    places.removals.begin(
-        places.executor,
-        files
-            ? remove_both(places, files->forget(run_id, step, number, outputs, addresses), job, uid)
-            : delete_job(places.client, job, uid));
+    auto* files = context.files;
+    context.removals.begin(
+        context.executor,
+        files ? remove_both(context, files->forget(run_id, step, number, outputs, addresses), job,
+                            uid)
+              : delete_job(context.client, job, uid));
   };
-  if (places.files && !attempt.checkpoint_key.empty())
-    result.remove_checkpoint = [places, key = attempt.checkpoint_key] {
-      places.removals.begin(places.executor, places.files->forget_checkpoint(key));
+  if (context.files && !attempt.checkpoint_key.empty())
+    result.remove_checkpoint = [context, key = attempt.checkpoint_key] {
+      context.removals.begin(context.executor, context.files->forget_checkpoint(key));
     };
 }
 

@@ -10,7 +10,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-struct CleanupPlaces {
+/// The objects that a cleanup uses, which outlive it.
+struct CleanupContext {
   kubernetes_api::Client& client;
   Removals& removals;
   PodStaging* files;  ///< Null: pods see this machine's files.
@@ -20,7 +21,7 @@ struct CleanupPlaces {
 /// Sets AttemptResult::cleanup and AttemptResult::remove_checkpoint.
 /// @param job the Job's name
 /// @param uid the Job's uid
-void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std::string& job,
+void add_cleanup(const CleanupContext& context, const Attempt& attempt, const std::string& job,
                  const std::string& uid, AttemptResult& result);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -69,7 +69,7 @@ async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt
   bool is_adopted = false;
   if (attempt.joins) {
     is_adopted = co_await adopt_if_exists(client, attempt, options, created);
-    // A new pod has no use for files that pods of the dead driver have left.
+    // Files that a pod of the dead driver has left would be taken for those of the new pod.
     if (!is_adopted) empty_folders(attempt);
   }
   // A container that has started has read the Secret, so the dead driver had created it.

@@ -21,8 +21,8 @@ std::optional<unsigned> index_of(const nlohmann::json& pod) {
 }
 
 struct JobInformer::State {
-  State(kubernetes_api::Client& cluster, std::string of)
-      : client(cluster), selector(std::move(of)) {}
+  State(kubernetes_api::Client& cluster, std::string label_selector)
+      : client(cluster), selector(std::move(label_selector)) {}
 
   void take_job(const Change& change) {
     const auto name = text_at(change.object, "/metadata/name");
@@ -58,13 +58,14 @@ struct JobInformer::State {
     }
     if (entry.on_change) entry.on_change();
   }
-  void failed(std::exception_ptr why) {
+  /// Records that a watch has ended, and wakes all who wait for changes.
+  void fail(std::exception_ptr why) {
     if (!error) error = std::move(why);
     listed.stop(core::StopLevel::immediate);
     for (auto& [name, entry] : entries)
       if (entry.on_change) entry.on_change();
   }
-  void one_listed() {
+  void note_list() {
     if (++lists == 2) listed.stop(core::StopLevel::immediate);
   }
 
@@ -72,7 +73,7 @@ struct JobInformer::State {
   const std::string selector;
   core::CancelSource stop;
   core::CancelSource listed;  ///< Is stopped once both lists are known, or a watch has failed.
-  int lists = 0;
+  int lists = 0;              ///< How many of the two lists are known.
   bool begun = false;
   std::exception_ptr error;
   nlohmann::json nodes;
@@ -89,11 +90,11 @@ async::Task<> keep_watching(std::shared_ptr<State> state, std::string path,
   kubernetes_api::Watch watch(
       state->client, std::move(path), state->selector,
       [self = state.get(), take](const Change& change) { (self->*take)(change); });
-  const std::function<void()> on_listed = [self = state.get()] { self->one_listed(); };
+  const std::function<void()> on_listed = [self = state.get()] { self->note_list(); };
   try {
     co_await watch.run(state->stop, on_listed);
   } catch (...) {
-    state->failed(std::current_exception());
+    state->fail(std::current_exception());
   }
 }
 

@@ -15,8 +15,8 @@ bool is_alphanumeric(char c) {
 
 }  // namespace
 
-/// Returns a valid label value: letters, digits, `-`, `_` and `.`, the first and last a letter or
-/// digit, at most 63 characters. An invalid text is converted, with a digest to keep it unique.
+/// A label's value has at most 63 letters, digits, `-`, `_` and `.`; the first and the last are a
+/// letter or a digit. An invalid text is converted, with a digest to keep it unique.
 std::string label_value(const std::string& text) {
   constexpr std::size_t max_length = 63, digest_length = 10;
   const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };

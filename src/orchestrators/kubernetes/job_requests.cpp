@@ -58,6 +58,8 @@ void require_labels(const kubernetes_api::Client& client, const nlohmann::json& 
 
 namespace {
 
+constexpr std::chrono::seconds quota_poll_interval{5};
+
 /// Returns the failure of an attempt whose Job or Secret a cluster would not store.
 std::optional<Failure> too_large_to_store(const nlohmann::json& object) {
   const auto size = object.dump().size();
@@ -88,7 +90,7 @@ async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::
     }
     if (std::exchange(reported, refusal.reason) != refusal.reason)
       io.log.write(Stream::err, "[kubernetes] waiting: " + reported + "\n");
-    co_await async::sleep(std::chrono::seconds(5), &io.cancel);
+    co_await async::sleep(quota_poll_interval, &io.cancel);
   } while (io.cancel.level() == core::StopLevel::none);
   co_return nlohmann::json();
 }
@@ -131,7 +133,7 @@ async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_o
   const auto found = co_await require_namespace(client);
   const auto policy =
       kubernetes_api::text_at(found, "/metadata/labels/pod-security.kubernetes.io~1enforce");
-  if (policy == "restricted") user = "65534:65534";
+  if (policy == "restricted") user = "65534:65534";  // `nobody` of most images.
   co_return user;
 }
 

@@ -17,8 +17,9 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
 
-/// Returns the Jobs that have all of these labels.
+/// Returns the list of Jobs that have all of these labels.
 async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels);
+
 /// The remains of an attempt with nodes whose driver is dead.
 struct LeftGang {
   unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
@@ -37,8 +38,9 @@ void require_labels(const kubernetes_api::Client& client, const nlohmann::json& 
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
                                            nlohmann::json object, const AttemptIo& io,
                                            std::optional<Failure>& failure);
-/// Makes the cluster try at once to create the pod of a Job; after a refusal, it would wait for up
-/// to six minutes. Returns false without the right to change Jobs.
+/// Changes an annotation of a Job, so that the cluster tries at once to create the Job's pod; after
+/// a refusal, the cluster would wait for up to six minutes. Returns false without the right to
+/// change Jobs.
 async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job);
 
 /// Returns the namespace, or null without the right to read it. Throws EnvironmentError if it does
@@ -47,7 +49,7 @@ async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client);
 
 /// Returns the UID:GID of pods whose steps name no user: the invoking user's, because that user
 /// owns the files. If that is root, whom the namespace does not admit, and pods have files of their
-/// own, returns another user.
+/// own, returns `nobody`.
 async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files);
 
 /// Asks whether the cluster would admit a Job's pod, by a dry run; limits, quotas, policies and

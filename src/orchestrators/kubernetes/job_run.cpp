@@ -1,7 +1,7 @@
 #include "orchestrators/kubernetes/job_run.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <csignal>
 
 #include "async/change.hpp"
 #include "async/joinable_task.hpp"
@@ -42,29 +42,28 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
-constexpr auto max_log_silence = 10s;  // How long a pod may outlive its shell.
-constexpr auto log_timeout = 600s;     // Ends a request for a log, which may stall on rotation.
+constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;  // Bytes.
+constexpr auto max_time_after_shell = 10s;  // How long a pod may outlive its shell.
+constexpr auto log_timeout = 600s;  // Ends a request for a log, which may stall on rotation.
 constexpr auto max_wait_for_stop = 30s;
 
 class JobRun {
  public:
-  JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
-         const JobOptions& options, PodStaging* files, asio::any_io_executor executor,
-         AgentReport& report)
-      : client_(client),
+  JobRun(const JobContext& context, const Attempt& attempt, const JobOptions& options,
+         asio::any_io_executor executor)
+      : client_(context.client),
         attempt_(attempt),
         options_(options),
-        files_(files),
+        files_(context.files),
         pod_{job_name(attempt),
              options.gang_job ? std::optional(attempt.process->node) : std::nullopt},
         executor_(executor),
         changed_(executor),
-        informer_(informer),
-        entry_(informer.entry(pod_)),
-        report_(report),
-        services_(client, attempt.io.log, executor),
-        reasons_(client, informer, attempt, pod_) {
+        informer_(context.informer),
+        entry_(informer_.entry(pod_)),
+        report_(context.report),
+        services_(client_, attempt.io.log, executor),
+        reasons_(client_, informer_, attempt, pod_) {
     entry_.on_change = [this] {
       see_gang();
       changed_.tell();
@@ -88,18 +87,18 @@ class JobRun {
   async::Task<> remove_job();
   async::Task<> watch();
   JobView view();
-  void note(const JobAction& action);
+  void follow(const JobAction& action);
   void see_gang();
   void follow_gang(bool is_running);
   async::Task<bool> gives_back();
   async::Task<> stop(core::StopLevel level);
   async::Task<> fail(JobAction& action);
   async::Task<> read_log();
-  async::Task<> converse();
+  async::Task<> attach();
   async::Task<> read_once();
   async::Task<> drain();
   bool was_ended_by_gang() const;
-  async::Task<std::optional<Failure>> judge();
+  async::Task<std::optional<Failure>> find_failure();
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
 
@@ -169,7 +168,7 @@ async::Task<CreatedJob> JobRun::make_job() {
   co_return made;
 }
 
-/// Returns true once the attempt is stopped, which the JobRun whose pod failed first causes.
+/// Returns true once the JobRun whose pod failed first has stopped the attempt; false if late.
 async::Task<bool> JobRun::wait_for_stop() {
   if (attempt_.io.cancel.level() == core::StopLevel::none)
     co_await async::sleep(max_wait_for_stop, &attempt_.io.cancel);
@@ -232,15 +231,15 @@ JobView JobRun::view() {
           .wanted = is_log_lost ? core::StopLevel::immediate : attempt_.io.cancel.level(),
           .output_ended = frames_.ended(),
           .shell_left = attempt_.shell && log_ && log_->done() &&
-                        Clock::now() - *log_ended_ >= max_log_silence,
+                        Clock::now() - *log_ended_ >= max_time_after_shell,
           .room = reasons_.room,
           .refused = reasons_.refused,
           .queued = reasons_.queued,
           .has_begun = frames_.has_begun()};
 }
 
-/// Begins to read logs once the pod has started, and reports its begin and its waits.
-void JobRun::note(const JobAction& action) {
+/// Begins to read logs once the pod has started; reports the step's begin and the pod's waits.
+void JobRun::follow(const JobAction& action) {
   const bool has_started = action.state.phase != PodState::Phase::waiting;
   if (!attempt_.shell) services_.begin(attempt_.step, entry_.pod);
   if (action.state.phase == PodState::Phase::running && attempt_.io.on_began &&
@@ -248,7 +247,7 @@ void JobRun::note(const JobAction& action) {
     attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
                                         : std::chrono::milliseconds(0));
   if (has_started && !log_ && !entry_.pod_gone)
-    log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { changed_.tell(); });
+    log_.emplace(executor_, attempt_.shell ? attach() : read_log(), [this] { changed_.tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
   if (options_.gang) follow_gang(action.state.phase == PodState::Phase::running);
   if (!action.notice.empty() && (leads() || !entry_.pod.is_null()))
@@ -295,7 +294,7 @@ async::Task<> JobRun::watch() {
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
     auto action = watch_.next(view(), Clock::now());
-    note(action);
+    follow(action);
     using Kind = JobAction::Kind;
     if (action.kind == Kind::end) break;
     if (action.kind == Kind::stop) co_await stop(action.level);
@@ -348,7 +347,7 @@ async::Task<> JobRun::read_once() {
 async::Task<> JobRun::read_log() {
   if (const auto notes = stager_notes(entry_.pod); !notes.empty())
     attempt_.io.log.write(Stream::err, notes);
-  async::Backoff backoff({200ms, 5s, 20});
+  async::Backoff backoff({.first_pause = 200ms, .max_pause = 5s, .max_tries = 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool is_whole = pod_ended_;  // The log is complete.
     const auto before = received_;
@@ -368,7 +367,7 @@ async::Task<> JobRun::read_log() {
 }
 
 /// Connects a shell with this process's streams. Afterwards its pod ends by itself.
-async::Task<> JobRun::converse() {
+async::Task<> JobRun::attach() {
   const core::ScopeGuard has_ended([this] { log_ended_ = Clock::now(); });
   try {
     co_await connect_pod(client_, pod_name(), attempt_.shell->has_terminal);
@@ -387,12 +386,12 @@ bool JobRun::was_ended_by_gang() const {
          !options_.gang->own_end(*pod_.index, entry_.pod);
 }
 
-async::Task<std::optional<Failure>> JobRun::judge() {
+async::Task<std::optional<Failure>> JobRun::find_failure() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) co_return failure_;
   if (attempt_.shell && !shell_error_.empty() && !code)
     co_return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
-  if (watch_.stopping() == core::StopLevel::graceful && code == 128 + 9)
+  if (watch_.stopping() == core::StopLevel::graceful && code == 128 + SIGKILL)
     co_return had_to_be_killed();
   const bool is_stopped_late = was_ended_by_gang() && co_await wait_for_stop();
   if (watch_.stopping() != core::StopLevel::none || is_stopped_late) co_return was_stopped();
@@ -457,7 +456,7 @@ async::Task<AttemptResult> JobRun::run() {
     }
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
-  result.failure = co_await judge();
+  result.failure = co_await find_failure();
   result.was_preempted = evicted_.is_preemption;
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
@@ -469,9 +468,8 @@ async::Task<AttemptResult> JobRun::run() {
 
 }  // namespace
 
-async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
-                                   const Attempt& attempt, const JobOptions& options,
-                                   PodStaging* files, Removals& removals, AgentReport& report) {
+async::Task<AttemptResult> run_job(const JobContext& context, const Attempt& attempt,
+                                   const JobOptions& options) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
@@ -479,12 +477,13 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, informer, attempt, options, files, executor, report);
+  JobRun run(context, attempt, options, executor);
   try {
     result = co_await run.run();
   } catch (...) {
     error = std::current_exception();
   }
+  auto& [client, informer, removals, report, files] = context;
   add_cleanup({client, removals, files, executor}, attempt, run.name(), run.uid(), result);
   if (!error && !run.leads()) result.cleanup = nullptr;
   if (error) {

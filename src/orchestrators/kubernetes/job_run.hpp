@@ -11,13 +11,19 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+/// The objects that run_job() uses.
+struct JobContext {
+  kubernetes_api::Client& client;
+  JobInformer& informer;
+  Removals& removals;
+  AgentReport& report;          ///< Kept up to date with the reports of the attempt's agent.
+  PodStaging* files = nullptr;  ///< Exchanges files with pods; null: pods see this machine's files.
+};
+
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
-/// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
-/// @param files exchanges files with the pod; null: the pod sees this machine's files
-/// @param report kept up to date with the agent's reports
-async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
-                                   const Attempt& attempt, const JobOptions& options,
-                                   PodStaging* files, Removals& removals, AgentReport& report);
+/// removal has begun. Throws what LogSink throws, and EnvironmentError if the cluster is lost.
+async::Task<AttemptResult> run_job(const JobContext& context, const Attempt& attempt,
+                                   const JobOptions& options);
 
 }  // namespace pipeline::orchestrators::kubernetes

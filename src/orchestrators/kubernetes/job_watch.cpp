@@ -57,30 +57,30 @@ JobAction JobWatch::next(const JobView& view, TimePoint now) {
 JobAction JobWatch::act(const JobView& view, PodState state, TimePoint now) {
   const bool is_left_alone = stopping_ == StopLevel::none;
   JobAction action;
-  const auto having = [&](Kind kind) {
+  const auto with_kind = [&](Kind kind) {
     action.kind = kind;
     return action;
   };
-  if (state.phase == Phase::ended || view.pod_gone) return having(Kind::end);
+  if (state.phase == Phase::ended || view.pod_gone) return with_kind(Kind::end);
   // The agent is the last process; the cluster reports the pod's end much later.
-  if (!is_left_alone && view.output_ended) return having(Kind::end);
-  if (is_left_alone && view.job_gone && view.pod.is_null()) return having(Kind::end);
+  if (!is_left_alone && view.output_ended) return with_kind(Kind::end);
+  if (is_left_alone && view.job_gone && view.pod.is_null()) return with_kind(Kind::end);
   action.level = is_left_alone && view.shell_left && view.wanted == StopLevel::none
                      ? StopLevel::immediate
                      : view.wanted;
   if (action.level > stopping_) {
     stop(action.level, now);
-    return having(Kind::stop);
+    return with_kind(Kind::stop);
   }
   if (is_left_alone && state.leaving && !leaves_since_) {
     leaves_since_ = now;
-    return having(Kind::remove);
+    return with_kind(Kind::remove);
   }
-  if (is_lost(view, state, now)) return having(Kind::end);
+  if (is_lost(view, state, now)) return with_kind(Kind::end);
   if (is_left_alone && state.failure && in_stage(now) >= state.limit) {
     action.failure = std::move(state.failure);
     stop(StopLevel::immediate, now);
-    return having(Kind::fail);
+    return with_kind(Kind::fail);
   }
   if (!state.waits_for.empty() && in_stage(now) >= quiet_wait &&
       reported_.insert(state.waits_for).second)

@@ -37,7 +37,7 @@ struct JobAction {
     stop,    ///< Deletes Job and pod; the pod has the grace period of `level`.
     remove,  ///< Deletes the Job, before the cluster replaces its pod.
     fail,    ///< Stops the pod at once: the attempt has failed with `failure`.
-    end      ///< Nothing more will happen.
+    end      ///< Stops watching: the pod has ended, or its end is not waited for.
   };
   Kind kind = Kind::wait;
   PodState state;  ///< The pod's state on which the action is based.

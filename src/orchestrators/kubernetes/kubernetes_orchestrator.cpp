@@ -133,8 +133,8 @@ class KubernetesOrchestrator : public Orchestrator {
       if (attempt.process && attempt.process->addresses->gives_back)
         given_back_[gang_key(attempt)] = attempt.process->addresses->tries;
     });
-    auto result = co_await run_job(client(), informer, attempt, options, files(), removals_,
-                                   reports_.of(attempt));
+    const JobContext context{client(), informer, removals_, reports_.of(attempt), files()};
+    auto result = co_await run_job(context, attempt, options);
     if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
     co_return result;
@@ -175,9 +175,9 @@ class KubernetesOrchestrator : public Orchestrator {
       left = co_await left_gang(client(), labels_of(attempt));
     made.tries = left.tries;
     const auto pod_groups = co_await pod_groups_for(attempt.step);
-    if (!left.are_alike) left.are_alike = co_await gains_from_one_job(attempt.step, pod_groups);
+    if (!left.are_alike) left.are_alike = co_await gets_one_job(attempt.step, pod_groups);
     made.are_alike = *left.are_alike;
-    gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
+    gangs_.insert_or_assign(key, GangPods(nodes, patience_for(attempt.step)));
     gang_jobs_.erase(key);
     gang_jobs_.try_emplace(key, loop_.get_executor(), pod_groups);
     co_return made;
@@ -238,7 +238,7 @@ class KubernetesOrchestrator : public Orchestrator {
   }
   /// Returns whether all nodes of the step get one Job, so that a queue or a PodGroup starts all
   /// pods at once.
-  async::Task<bool> gains_from_one_job(const StepSpec& step, std::string pod_groups) {
+  async::Task<bool> gets_one_job(const StepSpec& step, std::string pod_groups) {
     if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
     const auto version = co_await client().version();
     co_return has_indexed_jobs(version);

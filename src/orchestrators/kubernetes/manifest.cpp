@@ -59,7 +59,7 @@ void restrict_privileges(json& context) {
 }
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.
-std::string literally(const std::string& text) {
+std::string escape_references(const std::string& text) {
   constexpr std::string_view mark = node_mark;
   std::string result;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -103,7 +103,7 @@ json environment(const AttemptSpec& attempt, const JobOptions& options, const La
           {{"name", name},
            {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
     else
-      list.push_back({{"name", name}, {"value", literally(value)}});
+      list.push_back({{"name", name}, {"value", escape_references(value)}});
   }
   return list;
 }
@@ -159,8 +159,8 @@ constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetc
 constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
                      *document = "/document";
 
-/// Mounts the downloaded files read-only for the step, without the URLs; its outputs are uploaded
-/// once it has ended.
+/// Mounts the downloaded files read-only for the step, without their URLs, and for the agent the
+/// document by which the outputs are uploaded once the step has ended.
 void add_staged(PodFiles& files, const std::string& secret, const Layout& layout,
                 bool has_checkpoint) {
   files.add_empty("programs", programs_folder, true);
@@ -183,7 +183,7 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& o
     const auto work = attempt.outputs.parent_path();
     for (const auto& [name, target] :
          {std::pair(outputs_of_node, layout.outputs), std::pair(scratch_of_node, layout.scratch)})
-      files.add_part(work, literally(folder_of_node(node_mark, name)), target);
+      files.add_part(work, escape_references(folder_of_node(node_mark, name)), target);
   } else {
     files.add(attempt.outputs, true, layout.outputs, false);
     files.add(attempt.scratch, true, layout.scratch, false);
@@ -192,13 +192,13 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& o
   if (options.agent_image.empty())
     files.add(options.agent, false, agent_path, true);
   else
-    files.add_left(agent_container, agent_file, agent_path);
+    files.add_installed(agent_container, agent_file, agent_path);
 }
 
 /// Makes the agent's init container download the files, too. Only this container sees the node's
 /// cache.
-void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& options,
-               const Layout& layout) {
+void add_download(json& pod, const AttemptSpec& attempt, const JobOptions& options,
+                  const Layout& layout) {
   auto& container = pod["initContainers"][0];
   container["command"] = json::array(
       {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
@@ -267,17 +267,13 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
     job["metadata"]["labels"][name] = job["spec"]["template"]["metadata"]["labels"][name] = value;
 }
 
-}  // namespace
-
-namespace {
-
 /// Makes the container run a shell, whose input is the user's terminal or pipe and can end. The
 /// agent makes the terminal in the pod, because the input of a container's own terminal cannot end.
 void make_shell(json& container, const ShellRequest& shell) {
   const std::string agent = container["command"][0];
   container["command"] =
       json::array({agent, "shell", shell.has_terminal ? "--terminal" : "--pipes"});
-  for (const auto& word : shell.words) container["command"].push_back(literally(word));
+  for (const auto& word : shell.words) container["command"].push_back(escape_references(word));
   container["stdin"] = container["stdinOnce"] = true;
 }
 
@@ -326,8 +322,8 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& options, const
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   if (attempt.process)
     for (const auto& word : agent_words(attempt, agent_of(options)))
-      command.push_back(literally(word));
-  for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
+      command.push_back(escape_references(word));
+  for (const auto& word : command_of(attempt, layout)) command.push_back(escape_references(word));
   json container{{"name", step_container},
                  {"image", options.image},
                  {"imagePullPolicy", options.pull ? "IfNotPresent" : "Never"},
@@ -368,7 +364,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (has_services(attempt))
-    add_services(pod, attempt, agent_of(options), files, options.services, options.pull);
+    add_services(pod, attempt, {agent_of(options), files, options.services, options.pull});
   // A Job's own deadline would count the time in which it waits for a node.
   if (step.timeout && !attempt.shell)
     pod["activeDeadlineSeconds"] =
@@ -379,7 +375,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
   if (!options.agent_image.empty()) {
     pod["initContainers"].push_back(
         agent_init_container(options.agent_image, pod["containers"][0]));
-    if (options.has_stager) let_fetch(pod, attempt, options, layout);
+    if (options.has_stager) add_download(pod, attempt, options, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
@@ -405,7 +401,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
 
 std::string too_large(const std::string& kind, std::size_t bytes) {
   return "its " + kind + " would take " + core::format_bytes(bytes) +
-         ", and a cluster stores no object of more than 1 MiB";
+         ", and a cluster stores no object of more than " + core::format_bytes(max_object_bytes);
 }
 
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& options) {

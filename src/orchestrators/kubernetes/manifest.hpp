@@ -71,9 +71,9 @@ std::string job_name(const AttemptSpec& attempt);
 inline constexpr const char *node_label = "pipe.node", *try_label = "pipe.try";
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
-/// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged, except
-/// that node_mark becomes the index of the pod.
-std::string literally(const std::string& text);
+/// Escapes `$` in an argument or a variable's value, so that Kubernetes passes the text on
+/// unchanged, except that node_mark becomes the index of the pod.
+std::string escape_references(const std::string& text);
 /// Adds to a container's securityContext what namespaces with the policy `restricted` demand, as
 /// far as its user allows that and nothing else is given.
 void restrict_privileges(nlohmann::json& context);
@@ -97,10 +97,10 @@ nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& option
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& staged = {});
 
-/// Size up to which every cluster stores an object: etcd's limit of 1.5 MiB, less what a server
-/// adds to an object.
+/// Bytes up to which every cluster stores a Job: etcd's limit of 1.5 MiB, less what a server adds
+/// to an object. The data of a Secret have a limit of 1 MiB, which the server checks.
 inline constexpr std::size_t max_object_bytes = 1'400'000;
-/// Returns why a Job or a Secret cannot be created: `its Job would take 4.6 MB, ...`.
+/// Returns why a Job or a Secret cannot be created: `its Job would take 4.4 MiB, ...`.
 std::string too_large(const std::string& kind, std::size_t bytes);
 /// Advice for an object that is too large.
 inline constexpr const char* shorter_line =

@@ -9,9 +9,10 @@
 namespace pipeline::orchestrators::kubernetes {
 namespace {
 
-constexpr std::uint64_t min_object = 1 << 20, min_held = 16 << 20;
+constexpr std::uint64_t min_object = 1 << 20, min_held = 16 << 20;  ///< Bytes.
 constexpr std::size_t max_objects = 1'000, max_nodes = 100;
-/// All ten tenths weigh 50: to avoid a node on which the step has failed weighs more, 100.
+/// A node with all ten tenths weighs 50. Nodes on which the step has not failed weigh 100
+/// (affinity.cpp), so a node on which the step has failed stays avoided.
 constexpr unsigned weight_of_tenth = 5;
 
 struct Object {

@@ -12,7 +12,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Small artifacts are left out, because to download them costs less than to crowd one node.
+/// The nodes that have downloaded each artifact. Small artifacts are left out, because downloading
+/// them costs less than crowding one node.
 class NodeContents {
  public:
   /// Records that a pod on this node has downloaded the attempt's inputs.

@@ -78,14 +78,16 @@ std::optional<std::string> label(const json& node, const std::string& key) {
 }
 
 /// Returns the text as a whole number; nothing if it is not one.
-std::optional<long long> whole(const std::string& text) {
+std::optional<long long> whole_number(const std::string& text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
                                                                   : std::nullopt;
 }
 
-/// Returns why a matchExpressions item does not hold; empty if it does.
+/// Returns why an item of matchExpressions or matchFields does not hold; empty if it does.
+/// @param subject what the item is about, for messages: `label zone`
+/// @param value   the node's value; nothing if it has none
 std::string unmet(const std::string& subject, const std::optional<std::string>& value,
                   const json& requirement) {
   const auto op = text_at(requirement, "/operator");
@@ -101,8 +103,8 @@ std::string unmet(const std::string& subject, const std::optional<std::string>& 
   if (op == "NotIn") return is_in ? other : "";
   if (op == "Exists") return value ? "" : none;
   if (op == "DoesNotExist") return value ? other : "";
-  const auto left = value ? whole(*value) : std::nullopt,
-             right = values.empty() ? std::nullopt : whole(values.front());
+  const auto left = value ? whole_number(*value) : std::nullopt,
+             right = values.empty() ? std::nullopt : whole_number(values.front());
   const bool holds = left && right && (op == "Gt" ? *left > *right : *left < *right);
   return holds ? ""
                : (value ? other + ", not " : none + ", which has to be ") +
@@ -144,7 +146,7 @@ bool tolerates(const json& pod_spec, const json& taint) {
 }
 
 /// Returns true for taints that the cluster itself sets while a node has a problem.
-bool is_retryable(const std::string& taint) {
+bool is_transient(const std::string& taint) {
   return taint.starts_with("node.kubernetes.io/") ||
          taint.starts_with("node.cloudprovider.kubernetes.io/") ||
          taint == "ToBeDeletedByClusterAutoscaler" ||
@@ -206,7 +208,7 @@ NodeFit fit(const json& node, const json& pod_spec) {
   for (const auto& taint : list_at(node, "/spec/taints")) {
     const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"),
                effect = text_at(taint, "/effect");
-    if (effect == "PreferNoSchedule" || is_retryable(key) || tolerates(pod_spec, taint)) continue;
+    if (effect == "PreferNoSchedule" || is_transient(key) || tolerates(pod_spec, taint)) continue;
     add_reason("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect +
                ", which the step does not tolerate");
   }

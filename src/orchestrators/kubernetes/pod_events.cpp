@@ -15,6 +15,8 @@ namespace {
 using kubernetes_api::text_at;
 using nlohmann::json;
 
+/// Returns the events of an object; an empty object if the cluster does not answer.
+/// @param selector a field selector that ends with a comma, or empty
 async::Task<json> events_of(kubernetes_api::Client& client, std::string name,
                             std::string selector) {
   try {

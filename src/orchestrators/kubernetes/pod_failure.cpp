@@ -27,10 +27,7 @@ using nlohmann::json;
 
 /// Returns the status of the step's container; null if there is none yet.
 const json& container_of(const json& pod) {
-  static const json none;
-  for (const auto& status : list_at(pod, "/status/containerStatuses"))
-    if (text_at(status, "/name") == step_container) return status;
-  return none;
+  return kubernetes_api::named_at(pod, "/status/containerStatuses", step_container);
 }
 
 /// Returns true for an init container that runs beside the step, as a service mesh injects.
@@ -80,7 +77,7 @@ std::string place_of(const json& pod) {
   return "the pod " + text_at(pod, "/metadata/name") + (node.empty() ? "" : " on node " + node);
 }
 
-std::string with(const std::string& message, const std::string& more) {
+std::string with_detail(const std::string& message, const std::string& more) {
   return more.empty() ? message : message + ": " + more;
 }
 
@@ -117,7 +114,7 @@ std::optional<Failure> ended_by_node(const json& pod) {
   if (reason.empty()) return std::nullopt;
   if (reason == "DeadlineExceeded")
     return Failure{FailureKind::timed_out,
-                   with(place_of(pod) + " ran longer than its deadline", message),
+                   with_detail(place_of(pod) + " ran longer than its deadline", message),
                    {},
                    {}};
   std::string what = "failed with " + reason;
@@ -134,8 +131,10 @@ std::optional<Failure> ended_by_node(const json& pod) {
     what = "was ended by its node's shutdown";
   if (reason == "UnexpectedAdmissionError" || reason.starts_with("OutOf"))
     what = "was not taken by its node (" + reason + ")";
-  return Failure{
-      FailureKind::infrastructure, with(place_of(pod) + " " + what, message), std::move(hints), {}};
+  return Failure{FailureKind::infrastructure,
+                 with_detail(place_of(pod) + " " + what, message),
+                 std::move(hints),
+                 {}};
 }
 
 /// Explains a pod that another component ended, from the condition that servers since 1.26 set.
@@ -152,7 +151,7 @@ std::optional<Failure> disrupted(const json& pod) {
     what = "was lost with its node, which the cluster does not have any more";
   if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
   return Failure{FailureKind::infrastructure,
-                 with(place_of(pod) + " " + what, text_at(disruption, "/message")),
+                 with_detail(place_of(pod) + " " + what, text_at(disruption, "/message")),
                  {retry_advice},
                  {}};
 }
@@ -172,9 +171,9 @@ std::optional<Failure> infrastructure(const json& pod) {
 /// The reasons in events of a pod that was deleted, by precedence: a taint also evicts pods from
 /// a lost node.
 constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
-    {"NodeNotReady", "was lost with its node, which the cluster does not hear of any more"},
+    {"NodeNotReady", "was lost with its node, which the cluster does not hear from any more"},
     {"NodeControllerEviction",
-     "was lost with its node, which the cluster does not hear of any more"},
+     "was lost with its node, which the cluster does not hear from any more"},
     {"Preempted", "was preempted by a pod of higher priority"},
     {"TaintManagerEviction", "had to leave its node, which got a taint that it does not tolerate"},
 };
@@ -202,28 +201,28 @@ bool is_about_room(const std::string& message) {
 
 /// Returns the state of a pod that has no node yet.
 PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
-  constexpr std::chrono::seconds certain(5);  // A node may just have been added.
+  constexpr std::chrono::seconds node_delay(5);  // A node may just have been added.
   PodState state;
   const auto message = text_at(condition(pod, "PodScheduled"), "/message");
   state.stage = "node";
   if (text_at(condition(pod, "PodScheduled"), "/reason") == "SchedulingGated") {
     state.stage = "gate";
-    state.waits_for = with("a scheduling gate holds its pod", message);
+    state.waits_for = with_detail("a scheduling gate holds its pod", message);
     return state;
   }
   const auto wants = asked_by(pod);
   const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
-  state.waits_for = with("no node takes it", message);
+  state.waits_for = with_detail("no node takes it", message);
   if (is_about_room(message) && (room == Room::taken || room == Room::unknown)) {
     state.stage = "room";
-    state.waits_for = with("no node has room for it yet", message);
+    state.waits_for = with_detail("no node has room for it yet", message);
     return state;
   }
   state.failure = Failure{FailureKind::not_started,
                           "could not start: " + state.waits_for,
                           {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
                           {}};
-  state.limit = room == Room::never ? std::min(startup, certain) : startup;
+  state.limit = room == Room::never ? std::min(startup, node_delay) : startup;
   return state;
 }
 
@@ -246,9 +245,9 @@ PodState waiting(const json& pod, const json& container, std::chrono::seconds st
   }
   const auto image = image_of(pod, container);
   state.stage = wait->message;
-  state.waits_for =
-      with(std::string(wait->message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
-           text_at(container, "/state/waiting/message"));
+  state.waits_for = with_detail(
+      std::string(wait->message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
+      text_at(container, "/state/waiting/message"));
   state.failure = Failure{
       FailureKind::not_started, place_of(pod) + " could not start: " + state.waits_for, {}, {}};
   if (*wait->hint) state.failure->hints.emplace_back(wait->hint);
@@ -288,7 +287,8 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
     const auto& ready = condition(pod, "Ready");
     state.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
     if (state.node_is_away)
-      state.waits_for = "the cluster does not hear of the node " + text_at(pod, "/spec/nodeName") +
+      state.waits_for = "the cluster does not hear from the node " +
+                        text_at(pod, "/spec/nodeName") +
                         " any more; the attempt is given up if that lasts longer than its pod "
                         "tolerates (5 min, unless `tolerations` say otherwise)";
     return state;
@@ -354,7 +354,7 @@ std::optional<Failure> explained(const json& pod, const json& events) {
     for (const auto& event : list_at(events, "/items"))
       if (text_at(event, "/reason") == reason)
         return Failure{FailureKind::infrastructure,
-                       with(place_of(pod) + " " + what, text_at(event, "/message")),
+                       with_detail(place_of(pod) + " " + what, text_at(event, "/message")),
                        {retry_advice},
                        {}};
   return std::nullopt;
@@ -415,15 +415,15 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
     const auto init_message = text_at(why, "/message");
     if (auto failure = stager_failure(init_message, place_of(pod))) return failure;
     constexpr int killed = 128 + SIGKILL;
-    const bool may_pass =
+    const bool may_succeed_later =
         number_at(why, "/exitCode") == killed && text_at(why, "/reason") != "OOMKilled";
-    Failure failure{
-        may_pass ? FailureKind::infrastructure : FailureKind::not_started,
-        with(place_of(pod) + " could not start: its init container '" + text_at(init, "/name") +
-                 "' ended with exit code " + std::to_string(number_at(why, "/exitCode")),
-             init_message),
-        {},
-        {}};
+    Failure failure{may_succeed_later ? FailureKind::infrastructure : FailureKind::not_started,
+                    with_detail(place_of(pod) + " could not start: its init container '" +
+                                    text_at(init, "/name") + "' ended with exit code " +
+                                    std::to_string(number_at(why, "/exitCode")),
+                                init_message),
+                    {},
+                    {}};
     if (init_message.find("exec format error") != init_message.npos)
       failure.hints = {
           "it is made for this machine's kind of processor: have the step run on nodes of that "
@@ -448,8 +448,11 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   }
   if (reason == "ContainerCannotRun" || reason == "StartError")
     return Failure{
-        FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
-  containers::ContainerEnd container{*code, false, end.first_errors, end.last_output};
+        FailureKind::not_started, with_detail(place_of(pod) + " could not start", message), {}, {}};
+  const containers::ContainerEnd container{.exit_code = *code,
+                                           .oom_killed = false,
+                                           .first_errors = end.first_errors,
+                                           .last_output = end.last_output};
   auto failure = failure_of(container, attempt, image);
   auto of_service = failure ? failure_of_service(pod, true) : std::nullopt;
   if (!of_service) return failure;

@@ -18,18 +18,17 @@ namespace pipeline::orchestrators::kubernetes {
 struct PodState {
   enum class Phase { waiting, running, ended };
   Phase phase = Phase::waiting;
-  /// The general reason why it waits, or, if it runs, why its services are not ready. The time
-  /// limit starts again with each stage.
+  /// The general reason why the pod waits (`node`, `room`, `quota`, ...), or `services` if the pod
+  /// runs and a service is not ready. The time limit starts again with each stage.
   std::string stage;
-  /// The reason of the wait, if the user should know it: the scheduler's message, the missing
-  /// image, its node.
+  /// The reason of the wait for a message to the user; empty if the user need not know it.
   std::string waits_for;
   /// The failure if the wait lasts longer than `limit`; unset if it waits in a queue, which has no
   /// limit. For a pod that runs: the failure of a service that has ended, whatever `limit` is.
   std::optional<Failure> failure;
   std::chrono::seconds limit{0};
-  bool in_quota_queue =
-      false;  ///< The cluster makes the pod once a quota has room, and tries rarely.
+  /// The cluster makes the pod once a quota has room, and tries rarely.
+  bool in_quota_queue = false;
   /// While the pod waits: the image that its node cannot pull, see pull_advice().
   std::string unfetched;
   bool leaving = false;       ///< The pod is being deleted.

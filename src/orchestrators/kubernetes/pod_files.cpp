@@ -27,7 +27,7 @@ void PodFiles::add_part(const std::filesystem::path& whole, const std::string& p
   auto& mount = mounts.back();
   const auto inside = mount.value("subPath", std::string());
   mount.erase("subPath");
-  mount["subPathExpr"] = (inside.empty() ? "" : literally(inside) + "/") + part;
+  mount["subPathExpr"] = (inside.empty() ? "" : escape_references(inside) + "/") + part;
 }
 
 void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target,
@@ -54,8 +54,8 @@ void PodFiles::add_memory(const std::string& target, std::optional<Bytes> size) 
   mounts.push_back({{"name", "memory"}, {"mountPath", target}});
 }
 
-void PodFiles::add_left(const std::string& name, const std::string& file,
-                        const std::string& target) {
+void PodFiles::add_installed(const std::string& name, const std::string& file,
+                             const std::string& target) {
   volumes.push_back({{"name", name}, {"emptyDir", json::object()}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"subPath", file}, {"readOnly", true}});
 }

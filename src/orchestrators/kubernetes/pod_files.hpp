@@ -34,14 +34,15 @@ struct PodFiles {
   void add(const std::filesystem::path& source, bool is_folder, const std::string& target,
            bool read_only);
   /// Adds a writable folder inside `whole`, a folder of this machine.
-  /// @param part its path in `whole`, in which Kubernetes fills in variables of the container
+  /// @param part path of that folder in `whole`, in which Kubernetes fills in variables of the
+  /// container
   void add_part(const std::filesystem::path& whole, const std::string& part,
                 const std::string& target);
   /// Adds an empty volume in memory.
   void add_memory(const std::string& target, std::optional<Bytes> size);
-  /// Adds a file that an init container leaves in a volume of the pod called `name`. The file is
+  /// Adds a file that an init container installs in a volume of the pod called `name`. The file is
   /// mounted by itself, because the image may have other files in the target's folder.
-  void add_left(const std::string& name, const std::string& file, const std::string& target);
+  void add_installed(const std::string& name, const std::string& file, const std::string& target);
   /// Adds an empty volume of the pod.
   void add_empty(const std::string& name, const std::string& target, bool read_only);
   /// Adds the folder `target` with one file, this key of a Secret.

@@ -24,8 +24,8 @@ bool can_have_pod_group(const StepSpec& step);
 nlohmann::json pod_group_manifest(const nlohmann::json& job, const std::string& version);
 /// Creates a PodGroup. Returns false if the cluster refuses it; the Job is created without it then.
 async::Task<bool> create_pod_group(kubernetes_api::Client& client, nlohmann::json group);
-/// Makes the Job of the same name the owner of the PodGroup, so that the cluster removes it with
-/// the Job.
+/// Makes the Job of the same name the owner of the PodGroup, so that the cluster removes the
+/// PodGroup with the Job. A failure is only logged.
 async::Task<> give_pod_group(kubernetes_api::Client& client, std::string version, std::string name,
                              std::string job_uid);
 

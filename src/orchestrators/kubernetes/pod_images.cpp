@@ -110,7 +110,7 @@ class LockedImages : public PodImages {
   explicit LockedImages(const ImageLock& lock) : lock_(lock) {}
 
   async::Task<Environment> environment(const StepSpec& step) override {
-    const auto& locked = of(step);
+    const auto& locked = locked_image(step);
     Environment environment;
     environment.id = locked.environment;
     environment.description = locked.description;
@@ -120,15 +120,20 @@ class LockedImages : public PodImages {
     co_return environment;
   }
   async::Task<> lock(const StepSpec&, EventSink&, core::CancelSource&) override { co_return; }
-  async::Task<std::string> packages(const StepSpec& step) override { co_return of(step).packages; }
+  async::Task<std::string> packages(const StepSpec& step) override {
+    co_return locked_image(step).packages;
+  }
   async::Task<bool> matches(std::string) override { co_return false; }
   async::Task<Environment> prepare(const StepSpec& step, EventSink&, core::CancelSource&) override {
     return environment(step);
   }
-  async::Task<PodImage> image_of(const StepSpec& step) override { co_return of(step).image; }
+  async::Task<PodImage> image_of(const StepSpec& step) override {
+    co_return locked_image(step).image;
+  }
 
  private:
-  const LockedImage& of(const StepSpec& step) const {
+  /// Throws EnvironmentError for a step without a recorded image.
+  const LockedImage& locked_image(const StepSpec& step) const {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
     // An instance that a run makes of a step has the step's image.
     if (step.instance)

@@ -48,7 +48,7 @@ Refusal by_quota(const std::string& message) {
 }
 
 struct RefusalAdvice {
-  std::string_view part;
+  std::string_view part;  ///< A part of the message, without a first letter of either case.
   const char* hint;
 };
 constexpr std::array refusal_advice{

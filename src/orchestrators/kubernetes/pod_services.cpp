@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/pod_services.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -37,7 +38,7 @@ json service_environment(const AttemptSpec& attempt, const ServiceSpec& service)
           {{"name", name},
            {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
     else
-      list.push_back({{"name", name}, {"value", literally(value)}});
+      list.push_back({{"name", name}, {"value", escape_references(value)}});
   }
   return list;
 }
@@ -67,7 +68,7 @@ json limits_of_service(const ServiceResources& resources) {
 }
 
 json probe(std::vector<std::string> words) {
-  for (auto& word : words) word = literally(word);
+  for (auto& word : words) word = escape_references(word);
   return {{"exec", {{"command", std::move(words)}}}};
 }
 
@@ -87,30 +88,32 @@ void add_probes(json& container, const std::string& name, const ServiceReady& re
       std::chrono::milliseconds(ready.timeout.value_or(ready_timeout)));
   auto& starts = container["startupProbe"] = probe(std::move(words));
   starts["periodSeconds"] = 1;
-  starts["timeoutSeconds"] = 10;
+  starts["timeoutSeconds"] = 10;  // More than agent/ready.cpp waits for an answer.
   starts["failureThreshold"] = timeout.count();
   auto& lives = container["livenessProbe"] = probe({agent, "needed", services_folder});
   lives["periodSeconds"] = 2;
+  // Patient: a probe on a busy node must not end the service while the step runs.
   lives["timeoutSeconds"] = 30;
   lives["failureThreshold"] = 3;
 }
 
-json service_spec(const AttemptSpec& attempt, const std::string& name, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull) {
+json service_spec(const AttemptSpec& attempt, const std::string& name,
+                  const ServiceOptions& options) {
   const auto& service = attempt.step.services.at(name);
-  const auto image = images.find(name);
+  const auto image = options.images.find(name);
   json container{{"name", service_container(name)},
-                 {"image", image == images.end() ? service.image : image->second},
-                 {"imagePullPolicy", pull ? "IfNotPresent" : "Never"},
+                 {"image", image == options.images.end() ? service.image : image->second},
+                 {"imagePullPolicy", options.pull ? "IfNotPresent" : "Never"},
                  {"env", service_environment(attempt, service)},
-                 {"volumeMounts", service_mounts(files, agent)}};
-  for (const auto& word : service.entrypoint) container["command"].push_back(literally(word));
-  for (const auto& word : service.command) container["args"].push_back(literally(word));
+                 {"volumeMounts", service_mounts(options.files, options.agent)}};
+  for (const auto& word : service.entrypoint)
+    container["command"].push_back(escape_references(word));
+  for (const auto& word : service.command) container["args"].push_back(escape_references(word));
   container["securityContext"] = json::object();
   restrict_privileges(container["securityContext"]);
   if (const auto limits = limits_of_service(service.resources); !limits.empty())
     container["resources"] = {{"limits", limits}, {"requests", limits}};
-  add_probes(container, name, service.ready, agent);
+  add_probes(container, name, service.ready, options.agent);
   return container;
 }
 
@@ -142,10 +145,7 @@ void check_ports(const StepSpec& step) {
 
 /// Returns the container in the pod's spec to which the status belongs.
 const json& spec_of(const json& pod, const json& status) {
-  static const json none;
-  for (const auto& container : list_at(pod, "/spec/containers"))
-    if (text_at(container, "/name") == text_at(status, "/name")) return container;
-  return none;
+  return kubernetes_api::named_at(pod, "/spec/containers", text_at(status, "/name"));
 }
 
 /// Returns true if all containers of the pod were ready at some moment after `time`.
@@ -200,12 +200,11 @@ std::string service_container(const std::string& name) {
   return std::string(service_prefix) + name;
 }
 
-void add_services(json& pod, const AttemptSpec& attempt, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull) {
+void add_services(json& pod, const AttemptSpec& attempt, const ServiceOptions& options) {
   check_ports(attempt.step);
   json alias{{"ip", "127.0.0.1"}};
   for (const auto& [name, service] : attempt.step.services) {
-    auto container = service_spec(attempt, name, agent, files, images, pull);
+    auto container = service_spec(attempt, name, options);
     if (const auto& size = service.resources.shm_size)
       add_shared_memory(pod, container, name, *size);
     pod["containers"].push_back(std::move(container));

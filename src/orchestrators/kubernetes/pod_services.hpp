@@ -20,14 +20,17 @@ inline constexpr const char* services_folder = "/pipe/services";
 /// Returns the name of the service's container.
 std::string service_container(const std::string& name);
 
+/// The properties that all services of a pod share.
+struct ServiceOptions {
+  std::string agent;        ///< Path of the agent in the pod's containers.
+  const PodFiles& files;    ///< Those of the step: services see its code, its inputs and the agent.
+  const StringMap& images;  ///< Keyed by service; where one is missing, ServiceSpec::image.
+  bool pull;                ///< Nodes may pull images.
+};
+
 /// Adds the containers of the services to a pod, in which they are reached by their names. Throws
 /// InputError if two of them have the same port.
-/// @param agent path of the agent in the pod's containers
-/// @param files the files of the step's container: services see its code, its inputs and the agent
-/// @param images the services' images by name; ServiceSpec::image is used for one that is missing
-/// @param pull whether nodes may pull images
-void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const std::string& agent,
-                  const PodFiles& files, const StringMap& images, bool pull);
+void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const ServiceOptions& options);
 
 /// Returns the status of a service that waits for its image, or cannot start; null if there is
 /// none.
@@ -39,8 +42,9 @@ struct LateService {
   Failure failure;
   std::chrono::seconds limit;
 };
-/// Returns the running service that has to be ready first. Its node counts failed checks, of which
-/// there is one a second; a check that hangs takes longer, and so would the node's own limit.
+/// Returns the running service that has to be ready first. The driver applies the limit, because
+/// the node counts failed checks instead of time, and a check that hangs takes longer than a
+/// second.
 std::optional<LateService> service_to_wait_for(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
 /// @param step_has_begun whether the step is known to have begun: a pod's status may leave out that

@@ -27,31 +27,32 @@ using kubernetes_api::text_at;
 using nlohmann::json;
 
 constexpr std::chrono::seconds answer_timeout{10};
-constexpr std::size_t enough_output = 64 << 10;
-constexpr const char* agent_of_pod = "/spec/containers/0/command/0";
+constexpr std::size_t max_output = 64 << 10;  ///< Bytes of an answer; the rest is dropped.
 
-std::string bytes_of(std::uint32_t number, int count) {
+/// Returns the last `count` bytes of a number, the most significant byte first.
+std::string big_endian(std::uint32_t number, int count) {
   std::string bytes;
   for (int shift = 8 * (count - 1); shift >= 0; shift -= 8)
     bytes += static_cast<char>(number >> shift);
   return bytes;
 }
 
-std::string frame_of(const std::string& bytes) {
-  return bytes_of(static_cast<std::uint32_t>(bytes.size()), 4) + bytes;
+/// Returns a frame of the agent's input (agent/shell.hpp).
+std::string input_frame(const std::string& bytes) {
+  return big_endian(static_cast<std::uint32_t>(bytes.size()), 4) + bytes;
 }
 
 /// Returns the frame with the terminal's size; 24 by 80 for a terminal that does not know its size.
 std::string size_frame(unsigned rows, unsigned columns) {
   const bool is_known = rows > 0 && columns > 0;
-  return bytes_of(agent::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
-         bytes_of(is_known ? columns : 80, 2);
+  return big_endian(agent::shell_size, 4) + big_endian(is_known ? rows : 24, 2) +
+         big_endian(is_known ? columns : 80, 2);
 }
 
 /// Writes the output of the container to this process's streams until it ends.
 /// @param status receives the status that the server sends at the end of a command
 async::Task<> pass_output(Channels& channels, std::string& status) {
-  co_await channels.send(Channel::input, bytes_of(agent::shell_begins, 4));
+  co_await channels.send(Channel::input, big_endian(agent::shell_begins, 4));
   for (;;) {
     const auto message = co_await channels.receive();
     if (!message) co_return;
@@ -65,7 +66,7 @@ async::Task<> pass_output(Channels& channels, std::string& status) {
 /// Tells the agent that the input has ended. A terminal's input does not end: the user ends the
 /// shell there.
 async::Task<> end_input(Channels& channels, bool has_terminal) {
-  if (!has_terminal) co_await channels.send(Channel::input, bytes_of(agent::shell_input_ends, 4));
+  if (!has_terminal) co_await channels.send(Channel::input, big_endian(agent::shell_input_ends, 4));
 }
 
 /// Connects this process's streams with an agent that runs a shell (agent/shell.hpp). Returns the
@@ -74,7 +75,7 @@ async::Task<std::string> connect_shell(Channels& channels, bool has_terminal) {
   std::string status;
   RemoteShell shell;
   shell.send = [&channels](std::string bytes) {
-    return channels.send(Channel::input, frame_of(bytes));
+    return channels.send(Channel::input, input_frame(bytes));
   };
   shell.end_input = [&channels, has_terminal] { return end_input(channels, has_terminal); };
   shell.resize = [&channels](unsigned rows, unsigned columns) {
@@ -102,6 +103,12 @@ async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owne
       co_return pod;
   }
   co_return json();
+}
+
+/// Returns the path of the agent in the step's container; empty for a null pod. A service mesh may
+/// have put its own container first.
+std::string agent_path_in(const json& pod) {
+  return text_at(kubernetes_api::named_at(pod, "/spec/containers", step_container), "/command/0");
 }
 
 /// Returns the command by which the agent of a pod runs the words beside the process.
@@ -133,7 +140,7 @@ async::Task<std::string> read_answer(Channels& channels, std::string& status) {
   std::string output;
   while (const auto message = co_await channels.receive()) {
     const auto& [channel, bytes] = *message;
-    if (channel == Channel::output && output.size() < enough_output) output += bytes;
+    if (channel == Channel::output && output.size() < max_output) output += bytes;
     if (channel == Channel::status) status += bytes;
   }
   co_return output;
@@ -165,7 +172,7 @@ async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool 
 async::Task<std::optional<int>> join_pod(kubernetes_api::Client& client, std::string owner,
                                          RunningProcess process, ShellRequest shell) {
   const auto pod = co_await pod_of(client, owner, process);
-  const auto agent = text_at(pod, agent_of_pod);
+  const auto agent = agent_path_in(pod);
   if (agent.empty()) co_return std::nullopt;
   auto words = words_beside(agent, process, shell.words);
   const char* const streams = shell.has_terminal ? "--terminal" : "--pipes";
@@ -179,7 +186,7 @@ async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, 
                                                 RunningProcess process,
                                                 std::vector<std::string> words) {
   const auto pod = co_await pod_of(client, owner, process);
-  const auto agent = text_at(pod, agent_of_pod);
+  const auto agent = agent_path_in(pod);
   if (agent.empty()) co_return std::nullopt;
   const auto beside = words_beside(agent, process, words);
   const auto channels = co_await execute(client, text_at(pod, "/metadata/name"), beside, false);

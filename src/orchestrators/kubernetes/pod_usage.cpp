@@ -7,6 +7,7 @@
 #include "gpu/smi_samples.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -44,7 +45,9 @@ void take_pod_gpu(const json& entry, AttemptResult& result) {
 }  // namespace
 
 std::chrono::nanoseconds time_of_fetch(const json& pod) {
-  const auto& state = kubernetes_api::at(pod, "/status/initContainerStatuses/0/state/terminated");
+  const auto& status =
+      kubernetes_api::named_at(pod, "/status/initContainerStatuses", agent_container);
+  const auto& state = kubernetes_api::at(status, "/state/terminated");
   const auto from = kubernetes_api::parse_time(kubernetes_api::text_at(state, "/startedAt"));
   const auto to = kubernetes_api::parse_time(kubernetes_api::text_at(state, "/finishedAt"));
   return from && to && *to > *from ? *to - *from : std::chrono::nanoseconds{};

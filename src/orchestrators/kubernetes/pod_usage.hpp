@@ -18,8 +18,8 @@ namespace pipeline::orchestrators::kubernetes {
 std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
                                                         AttemptResult& result);
 
-/// Returns how long the pod's first container, which fetches the step's files, took by the
-/// cluster's clock: a whole number of seconds.
+/// Returns how long the pod's init container with the stager, which fetches the step's files, took
+/// by the cluster's clock: a whole number of seconds.
 std::chrono::nanoseconds time_of_fetch(const nlohmann::json& pod);
 
 }  // namespace pipeline::orchestrators::kubernetes

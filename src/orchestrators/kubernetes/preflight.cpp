@@ -57,8 +57,8 @@ std::vector<StepGroup> step_groups(const std::vector<const StepSpec*>& steps) {
   return all;
 }
 
-/// Keeps only the checked members of a node, which also lists all of its images.
-json essence_of(const json& node) {
+/// Returns the members of a node that are checked. The node also lists all of its images.
+json checked_members(const json& node) {
   json kept;
   for (const auto* pointer : {"/metadata/name", "/metadata/labels", "/spec/taints",
                               "/spec/unschedulable", "/status/allocatable", "/status/conditions"})
@@ -78,7 +78,7 @@ async::Task<json> nodes_of(Client& client) {
       std::string path = "/api/v1/nodes?limit=500";
       if (!next.empty()) path += "&continue=" + net::url_encode(next);
       const auto page = co_await client.get("list the nodes", std::move(path));
-      for (const auto& node : list_at(page, "/items")) nodes.push_back(essence_of(node));
+      for (const auto& node : list_at(page, "/items")) nodes.push_back(checked_members(node));
       next = pages.next(page);
     } while (!next.empty());
   } catch (const ApiError& error) {
@@ -110,10 +110,10 @@ class ClusterPreflight {
   async::Task<std::vector<std::string>> names_of(Reference reference);
   async::Task<bool> find_version(Reference& reference);
   void check_size(const StepSpec& step);
-  void check_nodes(const json& nodes, const StepGroup& steps);
-  void check_gangs(const json& nodes, const StepGroup& steps);
-  async::Task<> try_out(const StepGroup& steps);
-  async::Task<> try_out_its_pod(const StepGroup& steps);
+  void check_nodes(const json& nodes, const StepGroup& alike);
+  void check_gangs(const json& nodes, const StepGroup& alike);
+  async::Task<> try_out(const StepGroup& alike);
+  async::Task<> try_out_job_pod(const StepGroup& alike);
 
   Client& client_;
   ExampleJobOptions options_;
@@ -125,11 +125,12 @@ class ClusterPreflight {
 async::Task<> ClusterPreflight::check_rights() {
   const auto missing = co_await kubernetes_api::missing_permissions(client_);
   if (missing.empty()) co_return;
-  throw core::EnvironmentError("you may not run steps in the namespace " +
-                                   client_.access().name_space + " of " + client_.access().origin +
-                                   ": not allowed are " + core::joined(missing, ", "),
-                               {"`pipe kubernetes rbac` prints the Role that is needed; an "
-                                "administrator of the cluster applies it"});
+  throw core::EnvironmentError(
+      "you may not run steps in the namespace " + client_.access().name_space + " of " +
+          client_.access().origin +
+          ": these permissions are missing: " + core::joined(missing, ", "),
+      {"`pipe kubernetes rbac` prints the Role that is needed; an "
+       "administrator of the cluster applies it"});
 }
 
 /// Builds the Jobs. Steps that have no valid Job are reported and not checked further.
@@ -151,7 +152,8 @@ void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
 /// Returns names for a suggestion; none without permission to list them.
 async::Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
   std::vector<std::string> names;
-  ApiCall call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
+  ApiCall call("list the " + std::string(reference.plural), "GET",
+               path_of(client_, reference, {}) + "?limit=500");
   call.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
   try {
     const auto list = co_await client_.call(std::move(call));
@@ -178,6 +180,7 @@ async::Task<bool> ClusterPreflight::find_version(Reference& reference) {
   co_return !found.empty();
 }
 
+/// Reports steps that refer to an object that does not exist.
 async::Task<> ClusterPreflight::check_reference(Reference reference,
                                                 std::vector<const StepSpec*> steps) {
   core::Diagnostic finding;
@@ -191,7 +194,8 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
       co_return;
     }
   }
-  ApiCall call("look for it", "GET", path_of(client_, reference, reference.name));
+  ApiCall call("look for the " + std::string(reference.kind) + " " + reference.name, "GET",
+               path_of(client_, reference, reference.name));
   // Only metadata, so that a Secret's content is not read.
   call.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
   bool is_there = true;
@@ -216,6 +220,7 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
   found_.add(steps, std::move(finding));
 }
 
+/// Reports steps that no node takes, unless the cluster adds nodes as they are needed.
 void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
   if (alike.steps.front()->settings->kubernetes.autoscaling.value_or(false)) return;
   auto reasons = why_none_fits(nodes, alike.pod());
@@ -227,7 +232,7 @@ void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
       "no node of the cluster can ever take it" + (wants.empty() ? "" : ": it asks for " + wants);
   if (nodes.empty()) reasons.emplace_back("the cluster has no nodes");
   finding.notes = std::move(reasons);
-  double most = 0;
+  double most = 0;  // GPUs of a node that would do, had it more of them.
   for (const auto& node : nodes)
     if (const auto result = fit(node, alike.pod()); result.only_gpus)
       most = std::max(most, result.gpus);
@@ -274,12 +279,12 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   } catch (const ApiError& error) {
     refusal = error;
   }
-  if (!refusal) co_return co_await try_out_its_pod(alike);
+  if (!refusal) co_return co_await try_out_job_pod(alike);
   const std::string message = refusal->what();
   if (refusal->status() == 404 || refusal->status() == 401) throw ApiError(*refusal);
-  const bool is_about_it =
+  const bool is_about_job =
       refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
-  if (!is_about_it || refusal_of(message).kind == Refusal::Kind::full ||
+  if (!is_about_job || refusal_of(message).kind == Refusal::Kind::full ||
       message.find("dry run") != message.npos) {
     core::log::info(message);
     co_return;
@@ -299,7 +304,8 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
                {"refused-by-cluster", "the cluster does not take its Job", {}, {message}, look});
 }
 
-async::Task<> ClusterPreflight::try_out_its_pod(const StepGroup& alike) {
+/// Reports whether the cluster would refuse the pod of the Job, to which other rules apply.
+async::Task<> ClusterPreflight::try_out_job_pod(const StepGroup& alike) {
   auto refusal = co_await try_out_pod(client_, alike.job);
   if (!refusal) co_return;
   core::Diagnostic finding;
@@ -315,7 +321,7 @@ void ClusterPreflight::check_size(const StepSpec& step) {
   std::size_t bytes = 0;
   for (const auto& [name, value] : step.parameters) bytes += value->dump().size();
   for (const auto& [name, value] : step.environment) bytes += value ? value->size() : 0;
-  if (bytes < max_object_bytes / 10) return;
+  if (bytes < max_object_bytes / 10) return;  // The Job's other fields take far less than the rest.
   const auto size = example_job(step, options_).dump().size();
   if (size <= max_object_bytes) return;
   core::Diagnostic finding;

@@ -16,7 +16,7 @@ using kubernetes_api::text_at;
 using nlohmann::json;
 
 struct PullHint {
-  std::string_view text;
+  std::string_view text;    ///< A part of the message, without a first letter of either case.
   std::string_view advice;  ///< Follows the name of the registry.
 };
 

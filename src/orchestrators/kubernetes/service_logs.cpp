@@ -30,13 +30,14 @@ void ServiceLogs::begin(const StepSpec& step, const nlohmann::json& pod) {
     auto& output = outputs_.emplace_back();
     output.service = name;
     output.pod = kubernetes_api::text_at(pod, "/metadata/name");
-    output.reading.emplace(executor_, read(output, true));
+    output.reading.emplace(executor_, read(output, Reading::follow));
   }
 }
 
-/// Passes on what the service has written.
-/// @param follows also what it writes from now on, until it ends or connections_ is stopped
-async::Task<> ServiceLogs::read(Output& output, bool follows) {
+/// Passes on what the service has written, and with `follow` what it writes until it ends or
+/// connections_ is stopped.
+async::Task<> ServiceLogs::read(Output& output, Reading reading) {
+  const bool follows = reading == Reading::follow;
   const auto write = [this, &output](std::string_view line) {
     log_.write(Stream::err, "[" + output.service + "] " + std::string(line) + "\n");
   };
@@ -66,7 +67,7 @@ async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
   for (auto& output : outputs_) co_await output.reading->join();
   // A busy node may not have answered, and one that has no file watch left refuses to follow.
   for (auto& output : outputs_)
-    if (output.tail.text().empty()) co_await read(output, false);
+    if (output.tail.text().empty()) co_await read(output, Reading::once);
 }
 
 async::Task<> ServiceLogs::explain(Failure& failure) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <list>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -34,11 +35,12 @@ class ServiceLogs {
  private:
   struct Output {
     std::string service, pod;
-    core::Lines lines{16384};
-    core::TailBuffer tail{2048};
+    core::Lines lines{16384};     ///< Bytes of a line.
+    core::TailBuffer tail{2048};  ///< Bytes, for explain().
     std::optional<async::JoinableTask> reading = {};
   };
-  async::Task<> read(Output& output, bool follows);
+  enum class Reading { follow, once };
+  async::Task<> read(Output& output, Reading reading);
 
   kubernetes_api::Client& client_;
   LogSink& log_;

@@ -100,6 +100,7 @@ async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const
 }
 
 async::Task<> remove_checkpoint(blobs::BlobStore& store, std::string key) {
+  // The head goes first, so that it never names a slot of which parts are missing.
   co_await store.remove(head_of(key));
   co_await remove_blobs(store, key, {});
 }

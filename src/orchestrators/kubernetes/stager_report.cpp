@@ -17,12 +17,12 @@ using nlohmann::json;
 std::optional<Failure> stager_failure(const std::string& message, const std::string& pod) {
   const auto report = core::parse_json(message);
   if (!report.is_object()) return std::nullopt;
-  const bool fetching = report.contains("not_fetched");
-  if (!fetching && !report.contains("not_collected")) return std::nullopt;
-  const auto why = text_at(report, fetching ? "/not_fetched" : "/not_collected");
+  const bool is_fetch = report.contains("not_fetched");
+  if (!is_fetch && !report.contains("not_collected")) return std::nullopt;
+  const auto why = text_at(report, is_fetch ? "/not_fetched" : "/not_collected");
   Failure failure{
       FailureKind::infrastructure,
-      pod + (fetching ? " could not get its files: " : " could not upload the step's outputs: ") +
+      pod + (is_fetch ? " could not get its files: " : " could not upload the step's outputs: ") +
           why,
       {retry_advice},
       {}};

@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto first_look = 1s, look_again = 5s;  // While a pod waits.
+// How long a pod has to wait before the first look, and the time between two looks.
+constexpr auto first_look = 1s, look_pause = 5s;
 
 bool is_suspended(const JobInformer::Entry& entry) {
   return kubernetes_api::at(entry.job, "/spec/suspend") == true;
@@ -28,7 +29,7 @@ async::Task<> WaitReasons::look(const JobInformer::Entry& entry, Clock::duration
       (!is_suspended(entry) || attempt_.step.settings->kubernetes.queue_name.has_value());
   const bool is_about_nodes = !entry.pod.is_null() && pod_state_of(entry.pod).stage == "node";
   if ((!is_about_job && !is_about_nodes) || in_stage < first_look || now < next_look_) co_return;
-  next_look_ = now + std::max<Clock::duration>(look_again, informer_.size() * 50ms);
+  next_look_ = now + std::max<Clock::duration>(look_pause, informer_.size() * 50ms);
   if (is_about_nodes) co_return co_await look_at_nodes(entry);
   co_await look_at_job(entry);
 }

@@ -82,7 +82,7 @@ async::Task<> JobLog::read_rest(bool has_end, core::CancelSource& cancel) {
 
 void JobLog::take_line(std::string_view line) {
   if (is_broken_) return;
-  const auto frame = agent::frame_of(line);
+  const auto frame = agent::parse_frame(line);
   if (!frame || frame->text.size() > max_frame) {
     is_broken_ = true;  // The step has written to its agent's file.
   } else if (frame->kind == '.') {
@@ -90,7 +90,7 @@ void JobLog::take_line(std::string_view line) {
   } else if (frame->kind == 'w') {
     report_.waits = frame->text;
   } else if (frame->kind != 'u') {
-    report_ = {.progressed = std::chrono::steady_clock::now() - agent::age_of(*frame)};
+    report_ = {.progressed = std::chrono::steady_clock::now() - agent::progress_age(*frame)};
     agent::pass_output(*frame, on_bytes_);
   }
 }

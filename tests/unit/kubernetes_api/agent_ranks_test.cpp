@@ -223,11 +223,25 @@ TEST_F(AgentRanks, exchange_their_addresses_when_they_connect) {
   EXPECT_TRUE(other.get().has("[1] 127.0.0.2 unset"));
 }
 
+TEST_F(AgentRanks, need_the_address_of_node_0_on_other_nodes_only) {
+  const auto found = [&](unsigned node, const std::string& meeting) {
+    return run(node, 2, "--processes 1 --addresses - --begun-within 10", "echo $MAIN",
+               "PIPE_NODE_MEETING=" + meeting + " ");
+  };
+  auto other = std::async(std::launch::async, [&] { return found(1, "127.0.0.1"); });
+  EXPECT_TRUE(found(0, "").has("[0] 127.0.0.1"));
+  EXPECT_TRUE(other.get().has("[1] 127.0.0.1"));
+  const auto lost = run(1, 2, "--processes 1 --addresses - --begun-within 0", "echo begins",
+                        "PIPE_NODE_MEETING= ");
+  EXPECT_EQ(lost.code, 125);
+  EXPECT_TRUE(lost.has("pipe: node 1 cannot reach node 0: its address is not known"));
+}
+
 TEST_F(AgentRanks, fail_if_no_driver_sends_the_addresses_in_time) {
   const auto said =
       run(0, 2, "--processes 1 --addresses - --addresses-within 1", "echo begins", "sleep 1.5 | ");
   EXPECT_EQ(said.code, 125);
-  EXPECT_TRUE(said.has("pipe: the driver has not told the addresses of the other nodes"));
+  EXPECT_TRUE(said.has("pipe: the driver has not sent the addresses of the other nodes in time"));
   EXPECT_FALSE(said.has("[0] begins"));
 }
 

@@ -119,7 +119,7 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
   EXPECT_THAT(error(with_user("{client-key-data: aGk=}")),
               HasSubstr("user 'u' has a client key without a certificate"));
   EXPECT_THAT(error(with_user("{auth-provider: {name: gcp}}")),
-              HasSubstr("which Kubernetes has removed"));
+              HasSubstr("which Kubernetes 1.26 has removed"));
   EXPECT_THAT(
       error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}}")),
       HasSubstr("must be client.authentication.k8s.io/v1"));
@@ -135,6 +135,18 @@ TEST_F(Kubeconfig, errors_show_no_secret_of_the_file) {
                            "env: [{name: A, value: [secret]}]}}"})
     EXPECT_THAT(error(with_user(user)),
                 AllOf(HasSubstr("config:9"), HasSubstr("***"), Not(HasSubstr("secret"))));
+}
+
+TEST_F(Kubeconfig, errors_show_no_secret_that_is_below_its_key) {
+  for (const auto* user :
+       {"{token:\n  [secret]}", "{token:\n\n    {a: secret}}", "{\"token\":\n  {a: \"secret\"}}"})
+    EXPECT_THAT(error(with_user(user)),
+                AllOf(HasSubstr("must be a text"), HasSubstr("***"), Not(HasSubstr("secret"))));
+  auto text = plain;
+  text.replace(text.find("- {name: u,"), text.npos,
+               "- name: u\n  user:\n    token:\n    - secret\n    username: x\n");
+  EXPECT_THAT(error(text),
+              AllOf(HasSubstr("must be a text"), HasSubstr("***"), Not(HasSubstr("secret"))));
 }
 
 TEST_F(Kubeconfig, without_a_chosen_context_the_existing_ones_are_listed) {

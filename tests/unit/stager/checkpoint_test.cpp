@@ -48,10 +48,10 @@ class Checkpoint : public ServerFixture {
             {"head", server.url() + "/head"},
             {"slots", {slot("a"), slot("b"), slot("c")}}};
   }
-  bool save(bool rests = true) {
+  bool save(FolderUse use = FolderUse::at_rest) {
     const auto document = saving();
     Transfer transfer("", hasty);
-    return CheckpointSaver(document, marks, transfer).save(rests);
+    return CheckpointSaver(document, marks, transfer).save(use);
   }
   /// Restores to an empty folder, as the next pod does.
   std::string restore() {
@@ -92,7 +92,7 @@ TEST_F(Checkpoint, is_restored_as_sent_last) {
 TEST_F(Checkpoint, is_written_beside_the_last_one_before_it_replaces_that) {
   for (const char* text : {"one", "two", "three"}) {
     write(text);
-    EXPECT_TRUE(save(false));
+    EXPECT_TRUE(save(FolderUse::in_use));
   }
   EXPECT_EQ(written, (std::vector<std::string>{"/a.1?s=1", "/head", "/b.1?s=1", "/head", "/a.1?s=1",
                                                "/head"}));
@@ -104,10 +104,10 @@ TEST_F(Checkpoint, is_written_beside_the_last_one_before_it_replaces_that) {
 
 TEST_F(Checkpoint, that_was_sent_in_part_is_not_restored) {
   write("one");
-  EXPECT_TRUE(save(false));
+  EXPECT_TRUE(save(FolderUse::in_use));
   write("two");
   refused = "/head";
-  EXPECT_THROW(save(false), TransferError);
+  EXPECT_THROW(save(FolderUse::in_use), TransferError);
   EXPECT_THAT(restore(), HasSubstr("has the files that"));
   EXPECT_EQ(state(), "one");
 }
@@ -143,7 +143,7 @@ TEST_F(Checkpoint, that_changes_often_is_copied_while_it_does_not) {
       std::this_thread::sleep_for(std::chrono::milliseconds(25));
     }
   });
-  while (!save(false)) continue;
+  while (!save(FolderUse::in_use)) continue;
   is_over = true;
   writer.join();
   restore();

@@ -204,7 +204,7 @@ TEST_F(ClusterPreflight, missing_permissions_are_reported_before_all_else) {
     FAIL();
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("you may not run steps in the namespace ml of context "
-                                        "'test': not allowed are create secrets"));
+                                        "'test': these permissions are missing: create secrets"));
     EXPECT_THAT(error.advice().front(), HasSubstr("pipe kubernetes rbac"));
   }
 }

@@ -76,7 +76,8 @@ class ClusterSecrets : public testing::Test {
     JobInformer informer(who, "x");
     co_await informer.ready(attempt.io.cancel);
     AgentReport report;
-    auto result = co_await run_job(who, informer, attempt, place, nullptr, removals, report);
+    const JobContext context{who, informer, removals, report};
+    auto result = co_await run_job(context, attempt, place);
     co_return result;
   }
 

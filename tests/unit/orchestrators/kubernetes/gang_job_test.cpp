@@ -347,8 +347,8 @@ class GangOnServer : public testing::Test, public AttemptRunner {
     place.user = "1000:100";
     place.gang = &pods;
     place.gang_job = &shared;
-    co_return co_await run_job(*client, *informer, attempt, place, nullptr, removals,
-                               reports[attempt.process->node]);
+    const JobContext context{*client, *informer, removals, reports[attempt.process->node]};
+    co_return co_await run_job(context, attempt, place);
   }
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>&) override {
     co_return;

@@ -69,7 +69,8 @@ class LostNode : public testing::Test {
     };
     Removals removals;
     AgentReport report;
-    auto result = co_await run_job(client, informer, attempt, place, nullptr, removals, report);
+    const JobContext context{client, informer, removals, report};
+    auto result = co_await run_job(context, attempt, place);
     co_return result;
   }
 

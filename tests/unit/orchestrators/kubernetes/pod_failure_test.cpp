@@ -208,7 +208,7 @@ TEST(PodVerdicts, a_pod_on_a_lost_node_differs_from_one_that_is_not_ready) {
   state = pod_state_of(pod_with(running));
   EXPECT_EQ(state.phase, PodState::Phase::running);
   EXPECT_TRUE(state.node_is_away);
-  EXPECT_THAT(state.waits_for, HasSubstr("does not hear of the node n1"));
+  EXPECT_THAT(state.waits_for, HasSubstr("does not hear from the node n1"));
 }
 
 TEST(PodState, deletion_without_a_reason_is_explained_by_events) {
@@ -233,7 +233,7 @@ TEST(PodState, deletion_without_a_reason_is_explained_by_events) {
   auto lost = events("TaintManagerEviction");
   lost["items"].push_back({{"reason", "NodeNotReady"}, {"message", "Node is not ready"}});
   EXPECT_EQ(explained(gone, lost)->message,
-            "the pod p on node n1 was lost with its node, which the cluster does not hear of any "
+            "the pod p on node n1 was lost with its node, which the cluster does not hear from any "
             "more: Node is not ready");
   auto explained_itself = gone;
   explained_itself["status"]["conditions"] = {

@@ -73,7 +73,9 @@ TEST(PodUsage, has_no_more_gpus_than_a_node) {
 TEST(PodUsage, has_the_time_of_fetching_by_the_clusters_clock) {
   const auto pod = [](const char* state) {
     nlohmann::json found;
-    found["status"]["initContainerStatuses"][0]["state"] = nlohmann::json::parse(state);
+    auto& statuses = found["status"]["initContainerStatuses"];
+    statuses = {{{"name", "mesh"}, {"state", {{"terminated", {{"exitCode", 0}}}}}},
+                {{"name", "agent"}, {"state", nlohmann::json::parse(state)}}};
     return found;
   };
   EXPECT_EQ(time_of_fetch(pod(R"({"terminated": {"startedAt": "2026-11-21T08:15:00Z",
