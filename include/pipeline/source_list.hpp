@@ -60,9 +60,7 @@ class SourceList {
   Iterator end() const { return Iterator(names_.data() + names_.size()); }
   bool empty() const { return names_.empty(); }
   /// Counts the sources.
-  std::size_t size() const {
-    return static_cast<std::size_t>(std::distance(begin(), end()));
-  }
+  std::size_t size() const { return static_cast<std::size_t>(std::distance(begin(), end())); }
   /// Throws std::out_of_range.
   SourceSpec at(std::size_t i) const {
     auto found = begin();

@@ -262,7 +262,7 @@ struct StepSpec {
   /// A question to a person: the step does not begin before it is approved. Empty: none.
   RareText wait = {};
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
-  StringList code = {};
+  CopyOnWrite<StringList> code = {};
   /// Absolute path of the folder that `code` and the command's paths refer to, for a step of an
   /// included file; empty: PipelineSpec::root.
   RarePath code_root = {};

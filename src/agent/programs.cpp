@@ -86,7 +86,8 @@ std::string_view stager_program(std::string_view architecture) {
 
 void release_program_pages() {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(pipeline_agent_begin) + page - 1) / page * page,
+  const auto begin =
+                 (reinterpret_cast<std::uintptr_t>(pipeline_agent_begin) + page - 1) / page * page,
              end = reinterpret_cast<std::uintptr_t>(pipeline_other_stager_end) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }

@@ -148,8 +148,8 @@ class RemoteArtifacts {
   std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> sending_;  ///< By key. Holds no results, see stored_.
   KeySet stored_;                      ///< Keys of blobs that the store has; not all of them.
-  std::set<std::string> damaged_;     ///< Keys.
-  std::set<std::string> uploaded_;    ///< Keys whose upload has begun and not ended.
+  std::set<std::string> damaged_;      ///< Keys.
+  std::set<std::string> uploaded_;     ///< Keys whose upload has begun and not ended.
   bool is_probed_ = false;
 };
 

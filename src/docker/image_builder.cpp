@@ -49,7 +49,7 @@ std::string key_of(const StepSpec& step) {
       settings::to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (settings.local_project_install_command) {
     key += '\n' + step.code_root->string();
-    for (auto& pattern : step.code.items()) key += '\n' + pattern;
+    for (auto& pattern : step.code->items()) key += '\n' + pattern;
   }
   if (step.program) key += "\nprogram";
   return key;

@@ -356,7 +356,7 @@ class ImagePlanner {
     if (core::has_control_characters(command))
       throw core::InputError("local_project_install_command holds a control character");
     auto files = project_files(step_.code_root.empty() ? options_.root : *step_.code_root,
-                               step_.code.items(), options_.state);
+                               step_.code->items(), options_.state);
     if (options_.lock)  // The lock lists the packages that are installed beside the project.
       std::erase_if(files, [&](const auto& file) { return file.source == options_.lock->path(); });
     if (files.empty())

@@ -113,7 +113,7 @@ std::size_t memory_of(const StepSpec& step) {
   auto bytes =
       sizeof step + heap(step.name) + heap(step.description) + heap(step.command.arguments) +
       heap(step.command.interpreter) + heap(step.parameters) + heap(step.inputs) +
-      heap(step.outputs) + heap(step.after) + heap(step.when) + heap(step.wait) + heap(step.code) +
+      heap(step.outputs) + heap(step.after) + heap(step.when) + heap(step.wait) + heap(*step.code) +
       heap(step.code_root) + heap(*step.files) + heap(*step.environment) + heap(step.secrets) +
       heap(step.retry->on) + heap(step.retry->never) + heap(step.cache_until) +
       heap(step.publish_to) + heap(*step.publish) + heap(step.version) + heap(*step.services);

@@ -24,8 +24,8 @@ std::string code_advice(const StepSpec& step, const CodeSet& code, const std::st
   const std::string quotes =
       missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
   std::vector<std::string> entries;
-  if (step.code) {
-    entries = step.code.items();
+  if (*step.code) {
+    entries = step.code->items();
   } else if (code.files.size() <= max_listed) {
     for (const CodeFile& file : code.files) entries.push_back(file.relative_path);
   } else {
@@ -43,7 +43,7 @@ struct CodeFolder {
       : root(folder), tree(folder), discovery(tree) {}
 
   const CodeSet& code_of(const StepSpec& step) {
-    if (step.code) return listed(step.code.items());
+    if (*step.code) return listed(step.code->items());
     const auto variable = step.environment.find("PYTHONPATH");
     return found(step.command, variable == step.environment.end()
                                    ? std::string()

@@ -55,10 +55,10 @@ void read_notebook(ReadStep& step, const fs::path& folder, settings::Diagnostics
                      "open it in Jupyter, and save it again");
   add_executed(step, diagnostics);
   spec.files[notebook_program] = templates::template_text("notebook.py", {});
-  if (!spec.code) return;
-  auto code = spec.code.items();
+  if (!*spec.code) return;
+  auto code = (*spec.code).items();
   code.push_back(*step.notebook);
-  spec.code.emplace(std::move(code));
+  spec.code->emplace(std::move(code));
 }
 
 void add_notebook_command(ReadStep& step) {

@@ -383,7 +383,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   // A notification, a clean-up or an approval is not replaced by an earlier result.
   spec.cache = own_cache.value_or(spec.run_on == RunOn::success && !step.body->find("wait") &&
                                   own.cache.value_or(true));
-  spec.code = std::move(own.code);
+  if (own.code) spec.code = CopyOnWrite<StringList>(std::move(own.code));
   spec.command.interpreter = std::move(own.shell).value_or(Strings{});
 }
 

@@ -33,7 +33,7 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
                {"after", step.after},
                {"when", step.when ? step.when->text : ""},
                {"run_on", static_cast<int>(step.run_on)},
-               {"code", step.code.items()},
+               {"code", step.code->items()},
                {"environment", json::object()},
                {"settings", settings::to_json(step.settings)},
                {"retry", settings::to_json(step.retry)},

@@ -328,11 +328,12 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   // fails, and the others run again.
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);
-  co_return Failure{FailureKind::bad_output,
-                    "changed its input '" + step_.inputs[damaged->input].name + "', which other steps read",
-                    {"a step reads its inputs and writes to its outputs: copy the input to "
-                     "$PIPE_SCRATCH first, and change the copy"},
-                    {}};
+  co_return Failure{
+      FailureKind::bad_output,
+      "changed its input '" + step_.inputs[damaged->input].name + "', which other steps read",
+      {"a step reads its inputs and writes to its outputs: copy the input to "
+       "$PIPE_SCRATCH first, and change the copy"},
+      {}};
 }
 
 async::Task<std::optional<Failure>> AttemptInputs::changed_data() {

@@ -100,9 +100,8 @@ orchestrators::AttemptPieces GatheredFolder::pieces(const store::ArtifactStore& 
       std::error_code missing;  // The step then fails when the piece is used.
       const auto status = fs::status(artifacts.path(digest), missing);
       piece.is_directory = fs::is_directory(status);
-      piece.is_executable =
-          fs::is_regular_file(status) &&
-          (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
+      piece.is_executable = fs::is_regular_file(status) &&
+                            (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
     }
     all.push_back(piece);
   }

@@ -60,13 +60,12 @@ void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& 
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
   auto found = model::pick(name, pipeline.steps.size(), [&](std::size_t i) {
     const auto& step = pipeline.steps[i];
-    return model::Candidate{
-        step.name, [&step](const std::string& axis) -> const nlohmann::json* {
-          if (!step.instance) return nullptr;
-          const auto& axes = step.instance->axes;
-          const bool is_axis = std::ranges::find(axes, axis) != axes.end();
-          return is_axis ? &*step.parameters.at(axis) : nullptr;
-        }};
+    return model::Candidate{step.name, [&step](const std::string& axis) -> const nlohmann::json* {
+                              if (!step.instance) return nullptr;
+                              const auto& axes = step.instance->axes;
+                              const bool is_axis = std::ranges::find(axes, axis) != axes.end();
+                              return is_axis ? &*step.parameters.at(axis) : nullptr;
+                            }};
   });
   if (!found.empty()) return found;
   for (const auto& step : pipeline.steps)

@@ -223,8 +223,8 @@ void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
   };
   for (const auto& input : attempt.inputs) {
     if (input.digest == digest)
-      invalidate(input.elsewhere.has_value(), input.elsewhere ? input.elsewhere->is_directory
-                                                              : fs::is_directory(input.path));
+      invalidate(input.elsewhere.has_value(),
+                 input.elsewhere ? input.elsewhere->is_directory : fs::is_directory(input.path));
     for (std::size_t i = 0; i < input.pieces.size(); ++i)
       if (const auto piece = input.pieces[i]; piece.digest.hex() == digest)
         invalidate(piece.is_elsewhere, piece.is_directory);

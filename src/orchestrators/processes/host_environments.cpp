@@ -58,7 +58,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
   add(settings.local_project_install_command.value_or(""));
   if (settings.local_project_install_command) {
     add(step.code_root->string());
-    add_all(step.code.items());
+    add_all(step.code->items());
   }
   add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");
   add(!settings.python_package_installer                           ? ""

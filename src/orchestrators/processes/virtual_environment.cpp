@@ -177,7 +177,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(step.code_root.empty() ? root_ : *step.code_root,
-                                         step.code.items(), state_);
+                                         step.code->items(), state_);
     if (lock_)  // The lock lists the packages that are installed beside the project.
       std::erase_if(plan.project, [&](const auto& file) { return file.source == lock_->path(); });
   }

@@ -231,9 +231,9 @@ async::Task<ImageFiles::PulledStepImage> ImageFiles::resolve(const StepSpec& ste
 async::Task<> ImageFiles::install(const StepSpec& step, const PulledStepImage& image,
                                   EventSink& events, core::CancelSource& cancel) {
   const ImageFacts known{image.file, {}, seconds_of(core::text_at(image.parent.parent, "Created"))};
-  const docker::BuildReport report{
-      known.file.filename().string(), step.name,
-      image.packages.reference + " for the nodes: " + docker::describe_layers({}, image.packages.plan.layers)};
+  const docker::BuildReport report{known.file.filename().string(), step.name,
+                                   image.packages.reference + " for the nodes: " +
+                                       docker::describe_layers({}, image.packages.plan.layers)};
   const std::function<void(std::string)> on_line = [&](std::string line) {
     events.emit(event::BuildProgress{report.image, std::move(line)});
   };

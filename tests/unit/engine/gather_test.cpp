@@ -17,9 +17,8 @@ class Gathered : public testing::Test {
   Gathered() {
     for (int i = 0; i < 11; ++i) {
       const auto name = "train.c-" + std::to_string(i);
-      steps.push_back({.name = name,
-                       .instance = InstanceSpec{"train", {"c"}},
-                       .parameters = {{"c", Json(i)}}});
+      steps.push_back(
+          {.name = name, .instance = InstanceSpec{"train", {"c"}}, .parameters = {{"c", Json(i)}}});
       outputs.push_back({"model", "model.tar.gz", core::sha256(std::to_string(i))});
       input.sources.push_back({name, "model"});
     }

@@ -129,7 +129,7 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
   EXPECT_FALSE(step.settings->resources.cpu_count)
       << "a container's CPU units are a share, no limit";
   EXPECT_FALSE(step.cache);
-  EXPECT_TRUE(step.code && step.code.items().empty());
+  EXPECT_TRUE(*step.code && step.code->items().empty());
   EXPECT_THAT(
       notices_,
       ElementsAre(HasSubstr("task.json:9:18: 'command' of container 'gpu' is run as it stands")));

@@ -70,10 +70,8 @@ TEST_F(NodeContentsTest, files_of_this_machine_and_pieces_of_a_gather_count) {
   std::filesystem::resize_file(file, 20 * mebibyte);
   const AttemptInput input{.name = "x", .file_name = "x", .path = file, .digest = "x"};
   AttemptInput all{.name = "all", .file_name = "all", .path = folder.path()};
-  all.pieces.push_back({.file = "1",
-                        .digest = core::sha256("p1"),
-                        .bytes = 20 * mebibyte,
-                        .is_elsewhere = true});
+  all.pieces.push_back(
+      {.file = "1", .digest = core::sha256("p1"), .bytes = 20 * mebibyte, .is_elsewhere = true});
   all.pieces.push_back({.file = "data", .digest = core::sha256("p2")});
   contents.note(attempt({input, all}), "node-1");
   EXPECT_THAT(contents.holders(attempt({input})), ElementsAre(Pair(50, ElementsAre("node-1"))));
