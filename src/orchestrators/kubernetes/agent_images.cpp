@@ -53,7 +53,7 @@ std::string digest_of(bool has_stager, std::string_view architecture) {
   hasher.field(agent::agent_program(architecture));
   if (has_stager) {
     hasher.field(agent::stager_program(architecture));
-    hasher.field(authorities_here());
+    hasher.field(machine_authorities());
   }
   agent::release_program_pages();
   return hasher.finish().hex();

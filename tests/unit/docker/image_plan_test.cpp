@@ -429,9 +429,9 @@ TEST_F(Plans, a_project_is_the_steps_code_without_ignored_files) {
     return text;
   };
   EXPECT_EQ(project(), ".dockerignore .gitignore data/big.bin pkg/a.py ");
-  spec.code = {"pkg"};
+  spec.code = StringList{"pkg"};
   EXPECT_EQ(project(), "pkg/a.py ");
-  spec.code = {"**/*.bin", "./pkg/"};
+  spec.code = StringList{"**/*.bin", "./pkg/"};
   EXPECT_EQ(project(), "data/big.bin pkg/a.py ");
 }
 

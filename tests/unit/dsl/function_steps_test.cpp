@@ -32,7 +32,7 @@ TEST_F(Builder, functions_become_steps_of_this_program) {
   EXPECT_TRUE(first.program->program->executable.is_absolute());
   EXPECT_EQ(first.outputs[0].file_name, "result.json");
   EXPECT_EQ(std::get<std::string>(first.command.arguments.at(0).parts.at(0)), "--pipe-step");
-  EXPECT_TRUE(first.code && first.code.items().empty());
+  EXPECT_TRUE(*first.code && first.code->items().empty());
   EXPECT_EQ(spec.steps[1].inputs[0].sources[0].step, "number");
 }
 

@@ -208,7 +208,7 @@ void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
     EXPECT_EQ(a.after, b.after);
     EXPECT_EQ(a.allow_failure, b.allow_failure);
     EXPECT_EQ(a.cache, b.cache);
-    EXPECT_EQ(a.code.items(), b.code.items());
+    EXPECT_EQ(a.code->items(), b.code->items());
     EXPECT_EQ(a.secrets.size(), b.secrets.size());
     EXPECT_EQ(settings::to_json(a.settings), settings::to_json(b.settings));
   }
