@@ -274,8 +274,9 @@ TEST_F(DockerGpus, if_the_engine_lacks_one_way_to_give_gpus_the_next_is_tried) {
   where.gpu_access = &access;
   orchestrators::Removals removals;
   const auto one = attempt(step, {2});
-  const auto result = test::run_task(loop_, orchestrators::docker_engine::run_container(
-                                                engine_, one, where, plain_image, removals));
+  const orchestrators::docker_engine::RunContext context{engine_, one, plain_image, removals};
+  const auto result =
+      test::run_task(loop_, orchestrators::docker_engine::run_container(context, where));
   test::run_task(loop_, removals.settle());
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(seen(step), std::vector{uuid(2)});
