@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,9 @@ class Rare {
  public:
   Rare() = default;
   Rare(T value) : value_(std::make_unique<T>(std::move(value))) {}
+  Rare(std::optional<T> value) {
+    if (value) value_ = std::make_unique<T>(std::move(*value));
+  }
   Rare(const Rare& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
   Rare(Rare&&) noexcept = default;
   Rare& operator=(Rare other) noexcept {
@@ -42,6 +46,8 @@ class Rare {
     return *value_;
   }
   void reset() { value_.reset(); }
+  std::optional<T> optional() const { return value_ ? std::optional<T>(*value_) : std::nullopt; }
+  T value_or(T other) const { return value_ ? *value_ : std::move(other); }
 
  private:
   std::unique_ptr<T> value_;
@@ -89,8 +95,11 @@ class RareList {
   using const_iterator = const T*;
 
   RareList() = default;
+  /// Gives back the room that the vector has for further items.
   RareList(std::vector<T> items) {
-    if (!items.empty()) items_ = std::make_unique<std::vector<T>>(std::move(items));
+    if (items.empty()) return;
+    items.shrink_to_fit();
+    items_ = std::make_unique<std::vector<T>>(std::move(items));
   }
   RareList(std::initializer_list<T> items) : RareList(std::vector<T>(items)) {}
   RareList(const RareList& other)

@@ -258,7 +258,6 @@ struct StepSpec {
   RareList<std::string> after = {};
   /// The step is skipped if this condition is false.
   Rare<Condition> when = {};
-  RunOn run_on = RunOn::success;
   /// A question to a person: the step does not begin before it is approved. Empty: none.
   RareText wait = {};
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
@@ -280,28 +279,29 @@ struct StepSpec {
   /// Shared like `settings`.
   CopyOnWrite<RetrySettings> retry = {};
   /// Limit for one attempt.
-  std::optional<Duration> timeout = {};
+  Rare<Duration> timeout = {};
   /// Time without output after which a running attempt is reported as stalled.
-  std::optional<Duration> stalled_after = {};
-  bool cache = true;
+  Rare<Duration> stalled_after = {};
   /// Age from which an earlier success is not reused.
-  std::optional<Duration> cache_max_age = {};
+  Rare<Duration> cache_max_age = {};
   /// A part of the key: an earlier success is reused until this text changes.
   RareText cache_until = {};
-  /// Whether the run continues, and can succeed, if the step fails.
-  bool allow_failure = false;
-  /// Maximum number of the step's instances that run at the same time; 0: no limit.
-  unsigned max_parallel = 0;
   /// Units of the machine's named limits that an attempt holds.
   RareMap<std::map<std::string, unsigned>> uses = {};
   /// Containers that run beside each attempt, by the name under which the step reaches them.
   RareMap<std::map<std::string, ServiceSpec>> services = {};
   /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
   RarePath publish_to = {};
-  /// Whether the step has a folder that survives its attempts until one succeeds.
-  bool checkpoint = false;
+  RunOn run_on = RunOn::success;
+  /// Maximum number of the step's instances that run at the same time; 0: no limit.
+  unsigned max_parallel = 0;
   /// Set if each attempt is several processes, on one node or more.
   NodesSpec nodes = {.count = 0};
+  bool cache = true;
+  /// Whether the run continues, and can succeed, if the step fails.
+  bool allow_failure = false;
+  /// Whether the step has a folder that survives its attempts until one succeeds.
+  bool checkpoint = false;
   /// Line of the step's name in its source file, counted from 1; 0: unknown.
   unsigned line = 0;
   /// Column of the step's name in that line, counted from 1; 0: unknown.

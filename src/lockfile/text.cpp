@@ -127,7 +127,7 @@ class Reader {
   }
 
   /// Reports an error in a member that the map has.
-  void report(const char* key, std::string message) {
+  void report_value(const char* key, std::string message) {
     settings::report(diagnostics_, "bad-lock", std::move(message), map_.find(key)->span);
   }
 
@@ -149,12 +149,12 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
   package.sha256 = reader.text("sha256");
   package.url = reader.text("url");
   package.required_by = reader.texts("required_by");
-  for (const auto& [key, why] : faults_of(package)) reader.report(key, why);
+  for (const auto& [key, why] : faults_of(package)) reader.report_value(key, why);
   if (const auto origin = reader.text("origin"); !origin.empty()) {
     const auto known = std::ranges::find(origins, origin);
     if (known == origins.end())
-      reader.report("origin",
-                    "'" + origin + "' is not an origin: expected index, url, repository or path");
+      reader.report_value(
+          "origin", "'" + origin + "' is not an origin: expected index, url, repository or path");
     else
       package.origin = static_cast<PackageOrigin>(known - origins.begin());
   }
@@ -179,7 +179,7 @@ LockedEnvironment read_environment(const Value& value, Diagnostics& diagnostics)
   std::ranges::sort(environment.packages, {}, &LockedPackage::name);
   const auto duplicate = std::ranges::adjacent_find(environment.packages, {}, &LockedPackage::name);
   if (duplicate != environment.packages.end() && !duplicate->name.empty())
-    reader.report("packages", "'" + duplicate->name + "' is in the list twice");
+    reader.report_value("packages", "'" + duplicate->name + "' is in the list twice");
   return environment;
 }
 
@@ -196,13 +196,13 @@ LockedData read_data(const Value& value, Diagnostics& diagnostics) {
   data.version = reader.text("version");
   if (value.find("sha256") &&
       (data.sha256.size() != 64 || !core::all(data.sha256, core::is_hex_digit)))
-    reader.report("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
+    reader.report_value("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
   const std::pair<const char*, const std::string*> texts[] = {{"address", &data.address},
                                                               {"etag", &data.etag},
                                                               {"modified", &data.modified},
                                                               {"version", &data.version}};
   for (const auto& [key, text] : texts)
-    if (!is_plain_text(*text)) reader.report(key, "the text has control characters");
+    if (!is_plain_text(*text)) reader.report_value(key, "the text has control characters");
   return data;
 }
 
@@ -274,7 +274,7 @@ LockContent parse(std::string_view text, const std::string& file) {
     std::ranges::sort(content.data, {}, &LockedData::address);
     const auto duplicate = std::ranges::adjacent_find(content.data, {}, &LockedData::address);
     if (duplicate != content.data.end() && diagnostics.empty())
-      reader.report("data", "'" + duplicate->address + "' is in the list twice");
+      reader.report_value("data", "'" + duplicate->address + "' is in the list twice");
   }
   if (diagnostics.empty()) return content;
   for (auto& diagnostic : diagnostics)

@@ -466,7 +466,6 @@ class Expansion {
       if (const auto* steps =
               picked(step, after_[i], row, k, step.after[i].selector, step.after[i].span))
         for (const auto other : *steps) after.push_back(name_of(after_[i]->target, other));
-    after.shrink_to_fit();  // A step may wait for 100,000 instances.
     spec.after = std::move(after);
   }
 

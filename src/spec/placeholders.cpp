@@ -190,7 +190,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
     if (const auto* written = step.body->find("nodes"); written && spec.nodes)
       check_nodes(spec, *written, diagnostics_);
     if (const auto* retry = body.find("retry"))
-      check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
+      check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after.optional(),
                   diagnostics_);
     gpu::check_instance_type(std::as_const(spec.settings)->resources, body, step.key->span,
                              diagnostics_);

@@ -378,7 +378,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.services = std::move(own.services);
   spec.nodes = own.nodes;
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
-    check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
+    check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after.optional(),
                 diagnostics_);
   // A notification, a clean-up or an approval is not replaced by an earlier result.
   spec.cache = own_cache.value_or(spec.run_on == RunOn::success && !step.body->find("wait") &&

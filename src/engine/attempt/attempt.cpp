@@ -170,7 +170,7 @@ class AttemptRun {
   async::Task<Execution> execute(Prepared& prepared, const GpuReservation& held) {
     async::Deadline deadline(context_.run.executor, context_.stop, std::nullopt,
                              core::StopLevel::graceful);
-    StallWatch silence(context_.run.executor, log_, step_.stalled_after);
+    StallWatch silence(context_.run.executor, log_, step_.stalled_after.optional());
     auto attempt = attempt_of(prepared, held, silence, deadline.source());
     bool has_begun = false;
     attempt.io.on_began = [&](std::chrono::milliseconds ago) {

@@ -55,7 +55,6 @@ std::string digest_of(bool has_stager, std::string_view architecture) {
     hasher.field(agent::stager_program(architecture));
     hasher.field(machine_authorities());
   }
-  agent::release_program_pages();
   return hasher.finish().hex();
 }
 
@@ -90,6 +89,7 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string a
   const std::string reason = "new: the agent, which starts a step's command in its pod";
   if (local.id.empty())
     local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
+  agent::release_program_pages();
   if (!docker::names_registry(repository))
     co_return local.reference;  // An image of this machine's engine, which the nodes share.
   co_return co_await published_.publish(local, step, events, cancel);

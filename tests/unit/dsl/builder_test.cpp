@@ -392,7 +392,7 @@ TEST_F(Builder, policies_and_destinations_of_steps_are_those_of_yaml) {
   EXPECT_EQ(db.ready.timeout, std::chrono::seconds(30));
   EXPECT_EQ(db.resources.memory, 1_GiB);
   EXPECT_EQ(step.retry->on.items(), std::vector<std::string>{"exit 75"});
-  EXPECT_EQ(step.cache_max_age, std::chrono::hours(24));
+  EXPECT_EQ(*step.cache_max_age, std::chrono::hours(24));
   EXPECT_EQ(step.cache_until, "monday");
   EXPECT_EQ(spec.steps.at(2).inputs.at(0).at_least, 1u);
   EXPECT_TRUE(spec.steps.at(2).inputs.at(0).gathered);

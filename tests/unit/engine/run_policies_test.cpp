@@ -196,7 +196,7 @@ TEST_F(RunPolicies, instances_run_as_many_at_a_time_as_the_step_permits) {
 
 TEST_F(RunPolicies, a_result_is_reused_until_it_is_too_old) {
   pipeline.steps = {engine::step("fresh"), engine::step("stale"), engine::step("day")};
-  pipeline.steps[0].cache_max_age = std::chrono::hours(1);
+  pipeline.steps[0].cache_max_age = Duration(std::chrono::hours(1));
   pipeline.steps[1].cache_max_age = Duration(1);
   pipeline.steps[2].cache_until = "monday";
   EXPECT_EQ(run().succeeded, 3u);

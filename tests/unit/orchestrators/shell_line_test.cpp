@@ -311,7 +311,7 @@ TEST(command, later_variables_win) {
 TEST(command, python_says_where_it_is_when_a_step_that_can_stall_is_aborted) {
   AttemptBuilder step(program({"true"}));
   EXPECT_FALSE(variables_of(step.attempt(), layout).contains("PYTHONFAULTHANDLER"));
-  step.step.stalled_after = std::chrono::seconds(1);
+  step.step.stalled_after = Duration(std::chrono::seconds(1));
   EXPECT_EQ(variables_of(step.attempt(), layout)["PYTHONFAULTHANDLER"], "1");
   step.environment = {{"PYTHONFAULTHANDLER", ""}};
   EXPECT_EQ(variables_of(step.attempt(), layout)["PYTHONFAULTHANDLER"], "");

@@ -80,7 +80,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   EXPECT_THAT(train.after, ElementsAre("load"));
   EXPECT_EQ(train.secrets[0].name, "TOKEN");
   EXPECT_EQ(train.secrets[1].file, "/nowhere/keys/api");
-  EXPECT_EQ(train.timeout, std::chrono::minutes(10));
+  EXPECT_EQ(*train.timeout, std::chrono::minutes(10));
   EXPECT_FALSE(train.cache);
   EXPECT_EQ(train.version, "2024-01");
 }
@@ -95,7 +95,7 @@ TEST(PipelineFile, a_steps_value_replaces_the_pipelines) {
   EXPECT_EQ(train.environment.at("EMPTY"), std::nullopt);
   EXPECT_EQ(train.retry->max_retries, 2u);
   EXPECT_EQ(train.retry->delay, std::chrono::milliseconds(500));
-  EXPECT_EQ(load.timeout, std::chrono::hours(1));
+  EXPECT_EQ(*load.timeout, std::chrono::hours(1));
   EXPECT_TRUE(train.settings->docker.requirements.has_value());
   EXPECT_TRUE(train.settings->docker.requirements.items().empty());
   EXPECT_EQ(train.settings->docker.environment, (StringMap{{"A", "one"}, {"B", "3"}}));

@@ -217,7 +217,7 @@ TEST_F(JobManifest, golden_gpu_step) {
   resources.instance_type = "p4d.24xlarge";
   resources.placement_constraints = {
       "attribute:ecs.availability-zone == eu-1a or attribute:pool exists"};
-  step.timeout = std::chrono::hours(1);
+  step.timeout = Duration(std::chrono::hours(1));
   expect("gpus");
 }
 
@@ -233,7 +233,7 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
 
 TEST_F(JobManifest, agent_of_a_step_that_may_stall_reports_where_it_waits) {
   EXPECT_THAT(container()["command"].dump(), Not(HasSubstr("stalled-after")));
-  step.stalled_after = std::chrono::minutes(2);
+  step.stalled_after = Duration(std::chrono::minutes(2));
   EXPECT_THAT(container()["command"].dump(), HasSubstr(R"("--stalled-after","120000",)"));
 }
 
@@ -352,7 +352,7 @@ TEST_F(JobManifest, users_but_root_have_the_settings_that_restricted_namespaces_
 }
 
 TEST_F(JobManifest, timeout_bounds_the_pod_and_not_the_wait_for_it) {
-  step.timeout = std::chrono::minutes(1);
+  step.timeout = Duration(std::chrono::minutes(1));
   EXPECT_FALSE(job()["spec"].contains("activeDeadlineSeconds"));
   EXPECT_EQ(pod()["activeDeadlineSeconds"], 60 + 600 + 3600);
 }

@@ -483,7 +483,11 @@ TEST(SlurmTexts, a_time_above_the_partitions_is_an_error_unless_a_qos_may_allow_
   const auto partitions = parse_partitions(two_partitions);
   const auto found = [&](int minutes, const StringMap& connection, bool is_own = false) {
     AttemptBuilder step(program({"true"}));
-    (is_own ? step.step.settings->slurm.time : step.step.timeout) = Duration(minutes * 60'000);
+    const Duration time(minutes * 60'000);
+    if (is_own)
+      step.step.settings->slurm.time = time;
+    else
+      step.step.timeout = time;
     const auto all = check_steps(partitions, connection, {&step.step});
     return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
   };
