@@ -12,8 +12,8 @@
 namespace pipeline {
 
 /// A span of time in milliseconds. Converts to and from the durations of <chrono> where no
-/// precision is lost. This header does not include <chrono>, because that takes longer to compile
-/// than this whole directory.
+/// precision is lost. Neither this header nor <pipeline/pipeline.hpp> includes <chrono>, which is
+/// slow to compile.
 class Duration {
  public:
   /// Makes a duration of zero.

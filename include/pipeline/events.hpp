@@ -37,7 +37,7 @@ enum class FailureKind {
   signal,          ///< A signal that pipe did not send ended the process.
   out_of_memory,   ///< The attempt exceeded its memory limit or the machine's memory.
   timed_out,       ///< The attempt took longer than `timeout`.
-  stalled,         ///< The attempt printed nothing for `stalled_after`.
+  stalled,         ///< Nothing was printed for `stalled_after`, and `retry.stalled` is set.
   missing_output,  ///< The step succeeded and did not write an output.
   bad_output,      ///< An output cannot be kept, such as a socket.
   not_started,     ///< The command could not be executed.
@@ -114,7 +114,7 @@ struct StepRetried {
   unsigned attempt;  ///< Number of the failed attempt.
   Failure failure;
   std::chrono::milliseconds delay;
-  /// The next attempt's limit, bytes, if the failed one had too little memory and gets more.
+  /// The next attempt's limit in bytes, if the failed one had too little and the next gets more.
   std::optional<std::uint64_t> memory = {};
 };
 struct StepWaits {

@@ -24,7 +24,8 @@ int write_not_executed(int error) {
 }
 
 void write_stager_killed(int signal) {
-  // The members are those of the stager's own reports (stager/failure_report.hpp).
+  // The stager's own reports have the same members (stager/failure_report.hpp); `passes` says that
+  // another attempt may succeed.
   char text[128];
   write_message(
       text, snprintf(text, sizeof text,

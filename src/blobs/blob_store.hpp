@@ -27,10 +27,11 @@
 
 namespace pipeline::blobs {
 
-/// The retries of requests to stores. An overloaded server answers 503 for some seconds at a time,
-/// so pauses start short.
-inline constexpr async::RetryPolicy store_retries{std::chrono::milliseconds(200),
-                                                  std::chrono::milliseconds(10'000), 12};
+/// The retries of requests to stores, for about a minute. The first pauses are short, because an
+/// overloaded server that answers 503 often answers the next request.
+inline constexpr async::RetryPolicy store_retries{.first_pause = std::chrono::milliseconds(200),
+                                                  .max_pause = std::chrono::milliseconds(10'000),
+                                                  .max_tries = 12};
 
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
@@ -40,7 +41,9 @@ class BlobError : public core::EnvironmentError {
   enum class Kind {
     missing_blob,
     missing_upload,
-    damaged_blob,  ///< This blob cannot be read or replaced, which says nothing about others.
+    /// This blob cannot be read or replaced, has other content than its key says, or has more than
+    /// the 64 MiB of a text. The store's other blobs may be intact.
+    damaged_blob,
     other
   };
   BlobError(Kind kind, const std::string& message, std::vector<std::string> advice = {})
@@ -76,8 +79,8 @@ struct Tagged {
 /// How long a lookup waits for a store that does not answer.
 enum class Lookup {
   required,  ///< As long as all other calls.
-  /// The caller can do without the blob, or asks again: 20 seconds at most, and a few tries only if
-  /// no server can be reached.
+  /// The caller can do without the blob, or asks again: 20 seconds at most, and if no server can be
+  /// reached, only a few tries.
   optional,
 };
 
@@ -88,7 +91,8 @@ struct Entry {
   std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
 };
 
-/// A blob's description by the store's server, without a transfer of the blob.
+/// A blob's description by the store's server (S3: the response to a HEAD request), without a
+/// transfer of the blob.
 struct Attestation {
   std::uint64_t size = 0;
   std::string tag;        ///< The ETag, without quotes.
@@ -123,7 +127,7 @@ class PodAccess {
   virtual async::Task<NumberedUrls> presigned_series(Method method, std::string key,
                                                      unsigned count) = 0;
 
-  /// URLs of blobs with any keys: BEFORE KEY AFTER SIGNATURE. All are signed at the same time.
+  /// URLs of blobs with any keys: BEFORE KEY AFTER SIGNATURE. All carry the same time of signing.
   struct KeyedUrls {
     std::string before, after;
     std::function<std::string(const std::string& key)> signature;
@@ -205,7 +209,7 @@ class BlobStore {
                                                          core::CancelSource* cancel = nullptr,
                                                          Lookup lookup = Lookup::required) = 0;
   /// Writes a small blob if the present blob has this tag, or, for an empty tag, if there is none.
-  /// A key that is written by put_if() is never written by put(). Returns the new tag, or nothing
+  /// Callers never write such a key by put() as well. Returns the new tag, or nothing
   /// if the condition does not hold. Nothing may also be returned after a write: if the response to
   /// the first request was lost, the retry finds the blob that this call has written. Servers
   /// without conditional writes, such as rclone's, write the blob in any case; the returned tag is

@@ -12,10 +12,36 @@ namespace {
 /// have only three.
 constexpr std::size_t max_values = 4'000'000;
 
-/// Returns an upper bound of the number of values in a JSON text.
-std::size_t max_values_of(std::string_view text) {
-  return 1 + static_cast<std::size_t>(std::ranges::count_if(
-                 text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
+/// Passes the characters outside of strings to `accepts`, until it returns false.
+/// @return true if all were accepted
+template <class Accepts>
+bool accepts_all_outside_strings(std::string_view text, Accepts accepts) {
+  bool is_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_string) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        is_string = false;
+    } else if (c == '"') {
+      is_string = true;
+    } else if (!accepts(c)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Returns true if a JSON text has at most `max_values` values. Each value but the first follows one
+/// of the counted characters.
+bool has_few_values(std::string_view text) {
+  if (text.size() < max_values) return true;  // Each value takes a character.
+  std::size_t values = 1;
+  return accepts_all_outside_strings(text, [&](char c) {
+    if (c == ',' || c == '[' || c == '{') ++values;
+    return values <= max_values;
+  });
 }
 
 nlohmann::json::out_of_range outside_range(const nlohmann::json& value) {
@@ -27,34 +53,22 @@ nlohmann::json::out_of_range outside_range(const nlohmann::json& value) {
 bool is_within(std::string_view text, JsonLimits limits) {
   if (text.size() > limits.bytes) return false;
   unsigned depth = 0;
-  bool is_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (is_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        is_string = false;
-    } else if (c == '"') {
-      is_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > limits.depth) return false;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return true;
+  return accepts_all_outside_strings(text, [&](char c) {
+    if (c == '[' || c == '{') return ++depth <= limits.depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    return true;
+  });
 }
 
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
-  if (!is_within(text, limits) || max_values_of(text) > max_values)
+  if (!is_within(text, limits) || !has_few_values(text))
     return nlohmann::json(nlohmann::json::value_t::discarded);
   constexpr bool throws = false;
   return nlohmann::json::parse(text, nullptr, throws);
 }
 
 std::string fault_of_json(std::string_view text, JsonLimits limits) {
-  if (!is_within(text, limits) || max_values_of(text) > max_values)
+  if (!is_within(text, limits) || !has_few_values(text))
     return "it is too large or nested too deeply";
   std::size_t position = text.size();
   try {

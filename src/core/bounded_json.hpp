@@ -24,7 +24,8 @@ struct JsonLimits {
 
 /// Returns true if the text is within the size limit and, as JSON, within the nesting limit.
 bool is_within(std::string_view text, JsonLimits limits);
-/// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
+/// Returns the value; a discarded value if the text is not JSON, exceeds the limits, or may have
+/// more than four million values.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});
 /// Returns why parse_json() discards the text, for messages: `the fault is in line 3`.
 std::string fault_of_json(std::string_view text, JsonLimits limits = {});

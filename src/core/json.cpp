@@ -25,22 +25,28 @@ std::string prefix(const JsonPath& path) {
   return path.parent ? text_of(path) + ": " : std::string();
 }
 
-[[noreturn]] void json_mismatch(const JsonPath& path, const char* expected, const json& found) {
+[[noreturn]] void json_mismatch(const JsonPath& path, const std::string& expected,
+                                const json& found) {
   auto shown = found.dump(-1, ' ', false, json::error_handler_t::replace);
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   if (found.is_null()) shown = "nothing";
   throw JsonError(prefix(path) + "expected " + expected + ", found " + shown);
 }
 
-/// Returns a number that is an integer as such, also one that is written as 1e6.
+/// Returns the number as a JSON integer, also if it is written as 1e6.
 json integer_in(const json& from, const JsonPath& path) {
   if (from.is_number_integer()) return from;
   constexpr double max_exact = 9e15;  // Below 2^53: a double has each integer up to there.
   constexpr double not_an_integer = 0.5;
   const auto number = from.is_number_float() ? from.get<double>() : not_an_integer;
-  if (std::trunc(number) != number || std::abs(number) >= max_exact)
-    json_mismatch(path, "an integer", from);
+  if (std::trunc(number) != number) json_mismatch(path, "an integer", from);
+  if (std::abs(number) >= max_exact)
+    json_mismatch(path, "an integer that is written without fraction and exponent", from);
   return static_cast<std::int64_t>(number);
+}
+
+std::string range_text(const auto& least, const auto& most) {
+  return "an integer from " + std::to_string(least) + " to " + std::to_string(most);
 }
 
 }  // namespace
@@ -76,7 +82,7 @@ std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t le
       number.is_number_unsigned() && number.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
   if (is_huge || number.get<std::int64_t>() > most || number.get<std::int64_t>() < least)
     json_mismatch(path,
-                  most < std::numeric_limits<std::int64_t>::max() ? "a smaller integer"
+                  most < std::numeric_limits<std::int64_t>::max() ? range_text(least, most)
                                                                   : "an integer of 64 bits",
                   from);
   return number.get<std::int64_t>();
@@ -86,7 +92,7 @@ std::uint64_t get_unsigned(const json& from, const JsonPath& path, std::uint64_t
   const auto number = integer_in(from, path);
   if (!number.is_number_unsigned() && number.get<std::int64_t>() < 0)
     json_mismatch(path, "an integer that is not negative", from);
-  if (number.get<std::uint64_t>() > most) json_mismatch(path, "a smaller integer", from);
+  if (number.get<std::uint64_t>() > most) json_mismatch(path, range_text(0, most), from);
   return number.get<std::uint64_t>();
 }
 

@@ -6,8 +6,9 @@
 
 namespace pipeline::core {
 
-/// The progress of a transfer, after which its caller counts the tries anew. A few bytes are not
-/// progress, because a server that sends one byte in each try would be asked for ever.
+/// Tells when a transfer has advanced so far that its caller may count the tries from 0 again. A
+/// few bytes do not suffice, because a server that sends one byte in each try would be asked for
+/// ever.
 class TransferAdvance {
  public:
   static constexpr std::uint64_t min_bytes = 64 << 10;

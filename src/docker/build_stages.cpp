@@ -15,8 +15,9 @@
 namespace pipeline::docker {
 namespace {
 
-constexpr async::RetryPolicy between_rounds{std::chrono::milliseconds(250),
-                                            std::chrono::milliseconds(2000), 6};
+constexpr async::RetryPolicy between_rounds{.first_pause = std::chrono::milliseconds(250),
+                                            .max_pause = std::chrono::milliseconds(2000),
+                                            .max_tries = 6};
 
 bool is_unnamed(const nlohmann::json& image) {
   const auto tags = image.find("RepoTags");

@@ -27,7 +27,7 @@ class ContextWriter {
     for (auto& line : lines) content += line + "\n";
     add(std::move(path), std::move(content));
   }
-  /// Adds the template `name`, behind the functions of common.sh.
+  /// Adds the template `name`, preceded by the functions of common.sh.
   void add_script(std::string path, std::string_view name) {
     add(std::move(path), common_ + templates::template_text(name, template_dir_));
   }

@@ -45,7 +45,9 @@ struct EngineLimits {
   std::chrono::milliseconds answer{60'000};
   /// Interval of the checks that the engine of an open stream still responds.
   std::chrono::milliseconds check{15'000};
-  async::RetryPolicy retries{std::chrono::milliseconds(250), std::chrono::milliseconds(10'000), 14};
+  async::RetryPolicy retries{.first_pause = std::chrono::milliseconds(250),
+                             .max_pause = std::chrono::milliseconds(10'000),
+                             .max_tries = 14};
 };
 /// Returns the defaults, with the limit of responses from PIPE_ENGINE_TIMEOUT (`30s`, `5m`).
 EngineLimits limits_from_environment();

@@ -10,8 +10,8 @@
 namespace pipeline::driver {
 namespace {
 
-/// Returns the position of the dot behind a selector in brackets; npos if there is none.
-std::size_t dot_behind_selector(const std::string& wanted) {
+/// Returns the position of the dot after a selector in brackets; npos if there is none.
+std::size_t dot_after_selector(const std::string& wanted) {
   const auto bracket = wanted.rfind(']');
   return bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);
 }
@@ -21,7 +21,7 @@ std::size_t dot_behind_selector(const std::string& wanted) {
 std::vector<NamedOutput> find_outputs(store::RunStore& store, const store::RunRecord& run,
                                       const std::vector<store::StepRecord>& steps,
                                       const std::string& wanted) {
-  const auto dot = dot_behind_selector(wanted);
+  const auto dot = dot_after_selector(wanted);
   const auto wanted_output = dot == std::string::npos ? std::string() : wanted.substr(dot + 1);
   std::set<std::string> wanted_steps;
   for (const auto& step : recorded_steps(store, run, wanted.substr(0, dot)))
@@ -50,7 +50,7 @@ std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunR
   auto found = find_outputs(store, run, steps, wanted);
   if (wanted.empty() || !found.empty()) return found;
   // The step that is named may have no outputs.
-  if (!recorded_steps(store, run, wanted.substr(0, dot_behind_selector(wanted))).empty()) return {};
+  if (!recorded_steps(store, run, wanted.substr(0, dot_after_selector(wanted))).empty()) return {};
   std::vector<std::string> names, known;
   for (const auto& step : steps) {
     names.push_back(step.name);

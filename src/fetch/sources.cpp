@@ -26,8 +26,9 @@ constexpr std::size_t max_objects = 1'000'000;
 constexpr std::chrono::seconds max_silence{60};
 /// Bytes. A connection on which fewer arrive in the time of max_silence counts as silent.
 constexpr std::size_t min_received = 60 << 10;
-constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
-                                          std::chrono::milliseconds(5'000), 6};
+constexpr async::RetryPolicy list_retries{.first_pause = std::chrono::milliseconds(200),
+                                          .max_pause = std::chrono::milliseconds(5'000),
+                                          .max_tries = 6};
 
 bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;

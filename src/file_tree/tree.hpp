@@ -42,7 +42,8 @@ void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 using FolderNames = std::vector<std::filesystem::path>;
 
 /// Returns the target of a link below a folder. A target that leads into the folder by one of the
-/// folder's names, such as `/work/model/file` or `../model/file`, becomes relative to the link.
+/// folder's names becomes one that does not need the name: `file` for `/work/model/file`, and for
+/// `../model/file`, which leads out of the folder and back. Other targets are returned as they are.
 /// @param link path of the link, relative to the folder
 std::string relative_target(const std::string& link, const std::string& target,
                             const FolderNames& names);
@@ -54,7 +55,7 @@ bool stays_inside(const std::filesystem::path& root, const std::string& link,
 /// Returns everything below `root`, sorted by path. Throws EnvironmentError for what a store cannot
 /// keep (links that leave the folder at any point, sockets, pipes, devices, too many holes) and for
 /// files that cannot be read.
-/// @param names a link's absolute target below one of them is returned as a relative one
+/// @param names the names of `root` in targets, which relative_target() leaves out
 std::vector<TreeNode> scan_tree(const std::filesystem::path& root, const FolderNames& names = {});
 
 /// Gives the links below `root` the targets that scan_tree() has returned.

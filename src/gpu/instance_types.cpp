@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <tuple>
 
 #include <pipeline/literals.hpp>
@@ -98,10 +99,11 @@ constexpr std::array instance_table{
 };
 
 std::string size_of(unsigned mebibytes) { return core::format_bytes(mebibytes * 1_MiB); }
-/// Rounds as the table does: `24GB` is 22888.2 MiB.
-Bytes in_mebibytes(Bytes bytes) { return bytes / 1_MiB; }
+/// Rounds down as the table does: `24GB` is 22888.2 MiB.
+std::uint64_t in_mebibytes(Bytes bytes) { return bytes / 1_MiB; }
 
-/// Returns the name with everything that a user may write in it: maker, and memory in either unit.
+/// Returns everything that a user may write as the GPU's name: maker, model, and the memory as a
+/// number of 2^30 and of 10^9 bytes, since makers call both GB.
 std::string full_name(const InstanceType& type) {
   return std::string(type.is_nvidia() ? "NVIDIA " : "AMD ") + type.gpu + " " +
          std::to_string(type.gpu_memory / 1024) + "GB " +
@@ -134,7 +136,8 @@ bool is_gpu_family(std::string_view name) {
 
 std::string similar_instance_type(std::string_view name) {
   std::vector<std::string> names;
-  // `m5.large` resembles `g5.xlarge` only in its letters.
+  // Only types with the same first letter: `g5.xlarge` is not meant by `m5.large`, which is spelled
+  // similarly but has no GPU.
   for (const InstanceType& each : instance_table)
     if (name.substr(0, 1) == std::string_view(each.name).substr(0, 1))
       names.emplace_back(each.name);

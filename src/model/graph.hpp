@@ -80,7 +80,7 @@ class Scheduler {
   const Graph& graph_;
   std::vector<std::vector<StepIndex>> further_;  ///< Dependents that the graph does not have.
   std::vector<bool> waits_for_ends_;
-  /// For each step, its rank by the chain of steps behind it, then by index; the smallest goes
+  /// For each step, its rank by the chain of steps after it, then by index; the smallest goes
   /// first. A step that grow() added has the rank of its barrier.
   std::vector<std::uint32_t> urgency_;
   std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.

@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-// Boost 1.81's process.hpp uses this header without including it.
+// Boost 1.81's process.hpp uses these headers without including them.
 #include <boost/optional/optional.hpp>
 #include <boost/type_traits/decay.hpp>
 #include <boost/type_traits/is_convertible.hpp>
@@ -23,10 +23,11 @@ namespace {
 
 namespace process = boost::process::v2;
 
-/// Launches processes of Boost.Process by core::start_child. Boost's own launchers are unsuitable:
-/// fork copies the page tables of a large process; the vfork of Boost 1.81 re-creates the event
-/// loop's epoll descriptor in the child, which shares the parent's memory, and ends a child that
-/// cannot exec with exit(), which runs destructors. Neither blocks signals until exec.
+/// Launches processes of Boost.Process by core::start_child. Boost's own launchers are unsuitable.
+/// The default one forks, which copies the page tables of a large process. In the one with vfork
+/// (Boost 1.81), the child, which shares the parent's memory, re-creates the event loop's epoll
+/// descriptor, and calls exit() if it cannot exec, which runs destructors. Neither blocks signals
+/// until exec.
 struct Launcher : process::posix::default_launcher {
   std::vector<std::string> words, variables;
   std::vector<char*> arguments, environment;
@@ -55,6 +56,7 @@ struct Launcher : process::posix::default_launcher {
   }
 
   static void run(Launcher& self) {
+    // Other children stay in this process's session, where Ctrl-C reaches them, and may outlive it.
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
     // The child must not read files of the pipeline's folder, such as a configuration, by chance.
     self.error = ::chdir("/") == 0 ? 0 : errno;

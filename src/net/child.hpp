@@ -32,7 +32,7 @@ class NotOnPath : public core::EnvironmentError {
 class Child {
  public:
   /// Throws NotOnPath, or EnvironmentError if the child cannot be started for another reason. The
-  /// message is only the reason, to be put behind the program's name: `it is not on the PATH`.
+  /// message is only the reason, to be put after the program's name: `it is not on the PATH`.
   Child(const asio::any_io_executor& executor, const ChildCall& call);
   ~Child();  ///< Kills and reaps the child if it is still running.
   Child(Child&&) noexcept;

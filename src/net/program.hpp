@@ -28,7 +28,7 @@ struct ProgramAnswer {
 };
 
 /// Throws EnvironmentError if the program cannot be started. The message is only the reason, to be
-/// put behind the program's name and a colon: `it is not on the PATH`.
+/// put after the program's name and a colon: `it is not on the PATH`.
 async::Task<ProgramAnswer> run_program(ProgramCall call);
 
 }  // namespace pipeline::net

@@ -15,7 +15,9 @@ namespace pipeline::notify {
 /// Limits for the delivery of a notification.
 struct DeliveryLimits {
   /// Pauses of half a second to four seconds between four requests.
-  async::RetryPolicy retries{std::chrono::milliseconds(500), std::chrono::milliseconds(4000), 4};
+  async::RetryPolicy retries{.first_pause = std::chrono::milliseconds(500),
+                             .max_pause = std::chrono::milliseconds(4000),
+                             .max_tries = 4};
   std::chrono::milliseconds request{10'000};  ///< Limit of a request.
   std::chrono::milliseconds total{30'000};    ///< Limit of all requests and pauses.
 };

@@ -60,8 +60,10 @@ class Client {
   /// Returns the reasons for which logins could not be read.
   const std::set<std::string>& notices() const { return notices_; }
 
-  static constexpr async::RetryPolicy default_retries{std::chrono::milliseconds(500),
-                                                      std::chrono::milliseconds(10'000), 5};
+  static constexpr async::RetryPolicy default_retries{
+      .first_pause = std::chrono::milliseconds(500),
+      .max_pause = std::chrono::milliseconds(10'000),
+      .max_tries = 5};
 
  private:
   /// The receiver of a body; `begin` is called before each try.

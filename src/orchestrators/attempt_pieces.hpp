@@ -46,7 +46,7 @@ class AttemptPieces {
     bool is_elsewhere, is_directory, is_executable;
   };
   std::vector<Packed> packed_;
-  std::string files_;  ///< The names, each with a NUL behind it.
+  std::string files_;  ///< The names, each followed by a NUL.
 };
 
 }  // namespace pipeline::orchestrators

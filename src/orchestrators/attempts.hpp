@@ -129,8 +129,9 @@ struct NodeAddresses {
   std::string network = {};  ///< Name of the network that the orchestrator made; may be empty.
   /// A session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
-  /// All nodes share one description, which has `node_mark` (nodes.hpp) in place of their numbers.
-  bool are_alike = false;
+  /// All nodes share one description, such as one Job, which has `node_mark` (nodes.hpp) in place
+  /// of their numbers.
+  bool nodes_share_description = false;
   /// A password among the agents, for machines on which other users see command lines and reach the
   /// agents' ports; empty: agents do not ask for one.
   std::string secret = {};

@@ -60,7 +60,7 @@ class Gang {
   /// Starts over after a pause if everything was released (NodeAddresses::gives_back). After
   /// a failure, starts over at once, up to NodesSpec::restarts times.
   async::Task<AttemptResult> run();
-  /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
+  /// Returns AttemptRunner::waits_of() of all processes, each line after its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
   /// Returns the activity of the running processes; empty if that of one of them is not known.
   async::Task<ActivityByRank> activity() const;

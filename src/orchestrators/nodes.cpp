@@ -110,7 +110,7 @@ std::size_t own_gpus(const AttemptSpec& attempt) {
 }  // namespace
 
 std::string node_text(const NodeProcess& process) {
-  return process.addresses->are_alike ? node_mark : std::to_string(process.node);
+  return process.addresses->nodes_share_description ? node_mark : std::to_string(process.node);
 }
 
 StringMap node_variables(const AttemptSpec& attempt) {

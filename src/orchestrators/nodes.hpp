@@ -11,10 +11,10 @@
 
 namespace pipeline::orchestrators {
 
-/// Stands in place of a node's number with NodeAddresses::are_alike. Its control characters (record
-/// separators) do not occur in texts of users.
+/// Stands in place of a node's number with NodeAddresses::nodes_share_description. Its control
+/// characters (record separators) do not occur in texts of users.
 inline constexpr const char* node_mark = "\x1enode\x1e";
-/// Returns the number of the node; node_mark with NodeAddresses::are_alike.
+/// Returns the number of the node; node_mark with NodeAddresses::nodes_share_description.
 std::string node_text(const NodeProcess& process);
 
 /// Returns the variables by which torchrun, PyTorch, Lightning, JAX and TensorFlow find the other

@@ -38,7 +38,7 @@ class Routes {
   /// Returns Orchestrator::expected_waits() of each step's orchestrator, a text for each step.
   async::Task<std::vector<std::string>> expected_waits(const std::vector<const StepSpec*>& steps);
 
-  /// Returns the environment's fingerprint behind the name of the step's orchestrator, because it
+  /// Returns the environment's fingerprint after the name of the step's orchestrator, because it
   /// is checked later without the step; an empty text for an environment without a fingerprint.
   std::string fingerprint_of(const StepSpec& step, const Environment& environment) const;
   /// @param fingerprint from fingerprint_of()

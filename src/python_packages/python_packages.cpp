@@ -9,7 +9,8 @@
 namespace pipeline::python_packages {
 namespace {
 
-/// Modules whose package has another name; the most frequent ones of the index.
+/// Frequently used modules, each with the package on PyPI to install for it, where the two have
+/// different names.
 constexpr std::array packages_of_modules{
     std::pair{"Crypto", "pycryptodome"},
     std::pair{"PIL", "pillow"},
@@ -24,7 +25,7 @@ constexpr std::array packages_of_modules{
     std::pair{"jwt", "pyjwt"},
     std::pair{"magic", "python-magic"},
     std::pair{"osgeo", "gdal"},
-    std::pair{"psycopg2", "psycopg2-binary"},
+    std::pair{"psycopg2", "psycopg2-binary"},  // The package psycopg2 needs a compiler.
     std::pair{"pytorch_lightning", "pytorch-lightning"},
     std::pair{"sentence_transformers", "sentence-transformers"},
     std::pair{"serial", "pyserial"},

@@ -8,8 +8,9 @@ namespace pipeline::remote_driver {
 namespace {
 
 constexpr std::chrono::seconds mirror_pause{2};
-constexpr async::RetryPolicy mirror_retries{std::chrono::milliseconds(200),
-                                            std::chrono::milliseconds(1'000), 3};
+constexpr async::RetryPolicy mirror_retries{.first_pause = std::chrono::milliseconds(200),
+                                            .max_pause = std::chrono::milliseconds(1'000),
+                                            .max_tries = 3};
 
 }  // namespace
 

@@ -61,9 +61,9 @@ json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRe
     }
     for (const auto& step : store.runs().steps(run.id)) {
       const auto base = model::base_name(step.name);
-      // Instances that failed before they reported anything are counted beside the others.
-      const bool is_counted = step.status == StepStatus::failed && base != step.name;
-      if (!metrics.contains(step.name) && !(is_counted && bases.contains(base))) continue;
+      // Instances that failed before they reported anything have rows beside the others.
+      const bool is_failed_instance = step.status == StepStatus::failed && base != step.name;
+      if (!metrics.contains(step.name) && !(is_failed_instance && bases.contains(base))) continue;
       const auto& reported = metrics[step.name];
       RunValues values(store, record, own, step, reported);
       if (!filter.accepts(values)) continue;

@@ -30,11 +30,12 @@ class RunFilter {
   std::optional<core::ExpressionError> mismatch_;
 };
 
-/// Returns what filters and orders compare: the value, but infinite metrics as numbers, and null
-/// for a metric that is not a number.
+/// Returns what filters and orders compare: the value, but a number for a metric that is stored as
+/// the text `inf` or `-inf`, and null for one that is stored as `nan`.
 nlohmann::json comparable_value(RunValues& values, const std::string& name);
 
-/// Puts `${}` around names that stand outside of texts: `run.id`, `metrics.accuracy`, `status`.
+/// Puts `${}` around names such as `metrics.accuracy` and `status`, except in quoted strings and
+/// where `${}` is written already.
 std::string with_references(const std::string& text);
 
 }  // namespace pipeline::report

@@ -46,7 +46,8 @@ class Uses {
   /// Returns the names under which the step took the artifact.
   json inputs_of(const store::StepRecord& step, const core::Digest& artifact) {
     auto names = json::array();
-    std::set<std::string> data;  // The files of a folder are parts as well, with the folder's name.
+    // A folder's files are parts of the key too, `data NAME/PATH`; all count as the input NAME.
+    std::set<std::string> data;
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name.starts_with("data ") && names_content(part, artifact)) {
         const auto name = part.name.substr(5, part.name.find('/') - 5);
@@ -65,6 +66,8 @@ class Uses {
     return names;
   }
 
+  /// Returns true if the part's value or, for data, its origin (KeyPart::producer) has the digest.
+  /// The digest of a folder as a whole is only in the origin.
   static bool names_content(const store::KeyPart& part, const core::Digest& content) {
     const auto digest = content.hex();
     return part.value.find(digest) != part.value.npos ||

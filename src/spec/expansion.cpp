@@ -311,7 +311,7 @@ class Expansion {
   /// Fills parameters into the parts of the step that refer to them. Reports the errors of the
   /// first few instances that have any, because the other instances often have the same ones.
   void fill(const ReadStep& step, const Row* row, StepSpec& spec) {
-    if (!step.is_filled() || failed_fills_[&step] == max_failures_shown) return;
+    if (!step.must_be_filled() || failed_fills_[&step] == max_failures_shown) return;
     auto values = step.filled_from;
     for (std::size_t i = 0; row && i < row->size(); ++i) values[step.matrix->axes[i]] = (*row)[i];
     const auto before = diagnostics_.size();

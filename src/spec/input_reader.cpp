@@ -25,6 +25,7 @@ std::size_t output_offset(std::string_view text) {
   const auto end = has_selector ? text.rfind(separator) : text.find(separator);
   if (end == std::string_view::npos || end == 0) return std::string_view::npos;
   const auto output = end + separator.size();
+  // Without a selector, `end` is the first dot.
   const bool has_dot_in_step = text.substr(0, bracket).find('.') < end;
   const bool is_plain = output < text.size() && !has_dot_in_step &&
                         text.find_first_of(".[]", output) == std::string_view::npos;
@@ -56,7 +57,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       read_gathered(name, member, step);
     } else if (names_parameters(member)) {
       // The data is read when the parameters have values; an empty input keeps its place.
-      step.filled_inputs.push_back(step.spec.inputs.size());
+      step.inputs_to_fill.push_back(step.spec.inputs.size());
       step.spec.inputs.push_back({.name = name.scalar, .data = DataSpec{}});
       step.inputs.push_back({{}, member.span});
     } else if (is_data(member)) {
@@ -75,7 +76,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
   }
 }
 
-/// Reads `STEP.OUTPUT`, and reports anything else.
+/// Reads `STEP.OUTPUT` or, of a step with a matrix, `STEP[...].OUTPUT`; reports anything else.
 std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
     const std::string& key, const core::Value& value) {
   const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
@@ -109,8 +110,8 @@ void StepReader::read_gathered(const core::Value& name, const core::Value& map, 
     at_least = 0;
   if (missing && least)
     settings::report(diagnostics_, "contradiction",
-                     "'missing' and 'at_least' exclude each other: `at_least` allows that some are "
-                     "missing",
+                     "'missing' and 'at_least' exclude each other: `at_least` already allows some "
+                     "to be missing",
                      least->span);
   if (least) at_least = settings::read_count("at_least", *least, diagnostics_);
   if (!source) return;

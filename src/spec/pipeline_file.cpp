@@ -155,7 +155,7 @@ bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
 bool take_instances(const ReadStep& step, MemoryBudget& budget) {
   if (!step.matrix) return true;
   auto bytes = model::memory_of(step.spec);
-  if (!step.filled_keys.empty())
+  if (!step.keys_to_fill.empty())
     bytes += model::memory_of(settings::to_json(*std::as_const(step.spec.settings)));
   return budget.take(step.matrix->instances.size(), bytes,
                      "the matrix of step '" + step.spec.name + "'",
@@ -297,7 +297,7 @@ void PipelineReader::resolve_references() {
   if (const auto* headline = files_.main().root.find("headline"))
     pipeline_.headline = read_headline(*headline, steps_, diagnostics_);
   for (ReadStep& step : steps_)
-    if (step.is_filled()) step.filled_from = step.spec.parameters;
+    if (step.must_be_filled()) step.filled_from = step.spec.parameters;
   keep_named_parameters(steps_);
 }
 

@@ -195,7 +195,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
     gpu::check_instance_type(std::as_const(spec.settings)->resources, body, step.key->span,
                              diagnostics_);
   }
-  for (const auto i : step.filled_inputs) {
+  for (const auto i : step.inputs_to_fill) {
     auto& input = spec.inputs[i];
     const auto source =
         filled(*step.body->find("inputs")->find(input.name), values, budget_, diagnostics_);

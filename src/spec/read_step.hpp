@@ -84,14 +84,14 @@ struct ReadStep {
   Rare<std::set<std::string>> own_parameters;
   /// Keys of the step, and indexes of its inputs, whose texts name parameters: they are read for
   /// each instance, with the values of `filled_from` and of its matrix.
-  RareList<std::string> filled_keys;
-  RareList<std::size_t> filled_inputs;
+  RareList<std::string> keys_to_fill;
+  RareList<std::size_t> inputs_to_fill;
   RareMap<std::map<std::string, Json>> filled_from;
   void add_own_parameter(std::string name) {
     if (!own_parameters) own_parameters.emplace();
     own_parameters->insert(std::move(name));
   }
-  bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
+  bool must_be_filled() const { return !keys_to_fill.empty() || !inputs_to_fill.empty(); }
   RareList<std::filesystem::path> files;  ///< The tables that the matrix was read from.
 };
 

@@ -75,7 +75,7 @@ void forget_members(core::Value& body, const ReadStep& step) {
     const auto& key = member.first.scalar;
     // The names of inputs with errors, and texts of filled ones, are still needed.
     if (key == "inputs")
-      return step.filled_inputs.empty() && step.spec.inputs.size() == member.second.members.size();
+      return step.inputs_to_fill.empty() && step.spec.inputs.size() == member.second.members.size();
     return key == "outputs" || key == "after";
   };
   if (std::erase_if(body.members.vector(), is_read) > 0) body.members.shrink_to_fit();
@@ -236,7 +236,7 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
 
   for (const auto& [name, value] : body.members)
     if (is_filled_key(name.scalar) && names_parameters(value))
-      step.filled_keys.push_back(name.scalar);
+      step.keys_to_fill.push_back(name.scalar);
   Defaults own = read_defaults(body, &pipeline);
   read_members(body, step);
   if (!body.find("command") && !body.find("notebook") && !has_misspelt(body, "command") &&
@@ -272,7 +272,7 @@ void StepReader::check_step(ReadStep& step) {
                      "the output '" + from_all->name + "' of '" + spec.name +
                          "' is `from: all`, and the step has no `nodes`",
                      body.find("outputs")->span, {}, "write `nodes: 2`, or leave `from` out");
-  if (const auto* written = body.find("nodes"); written && spec.nodes && step.filled_keys.empty())
+  if (const auto* written = body.find("nodes"); written && spec.nodes && step.keys_to_fill.empty())
     check_nodes(spec, *written, diagnostics_);
 }
 

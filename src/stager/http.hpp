@@ -1,8 +1,8 @@
 /// @file
-/// HTTP/1.1 for a static program: plain or TLS, blocking, one connection for each thread, which is
-/// kept for the next call to the same host. Boost.Beast would make the static program 538 KB larger
-/// (5,509,576 instead of 4,971,432 bytes), because its timeouts require asynchronous operations and
-/// thus an event loop.
+/// HTTP/1.1 for a static program: plain or TLS, blocking, one connection for each call in progress;
+/// all threads share the idle connections, which later calls to the same host use. Boost.Beast
+/// would make the static program 538 KB larger (5,509,576 instead of 4,971,432 bytes), because its
+/// timeouts require asynchronous operations and thus an event loop.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,9 @@ struct HttpCall {
   std::function<void(bool is_range, std::string_view bytes)> on_bytes = {};
 };
 
-/// The server sent no response, an incomplete one, or asked to be asked again.
+/// A call has no usable response. Http throws it if the server cannot be found or reached, is
+/// distrusted, silent or cut off, or does not speak HTTP; transfer.cpp and source.cpp if the server
+/// asks for a retry (503, 429) or does not send the requested range.
 class NoAnswer : public core::EnvironmentError {
  public:
   NoAnswer(const std::string& message, bool is_transient, std::chrono::seconds pause = {})

@@ -1,7 +1,6 @@
 #include "store/artifact_store.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <map>
@@ -15,6 +14,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/random_name.hpp"
 #include "file_tree/tree.hpp"
 #include "store/artifact_marks.hpp"
 #include "store/artifact_sync.hpp"
@@ -352,12 +352,11 @@ bool ArtifactStore::read_whole(const core::Digest& digest, Marks marks) {
 }
 
 void ArtifactStore::set_aside(const fs::path& target, const struct stat& status) {
-  static std::atomic<unsigned> counter = 0;
   const auto folder = folder_ / "damaged";
   core::make_folders(folder);
   if (S_ISDIR(status.st_mode)) ::chmod(target.c_str(), 0755);
   const auto name = target.parent_path().filename().string() + target.filename().string() + "." +
-                    std::to_string(::getpid()) + "." + std::to_string(counter++);
+                    core::random_name();
   if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT)
     throw core::system_error("cannot move the damaged artifact " + target.string() + " aside",
                              errno);

@@ -10,7 +10,7 @@
 
 namespace pipeline::engine {
 
-/// Returns the lines that `py-spy dump` prints, 60 at most, behind `py-spy: `.
+/// Returns the lines that `py-spy dump` prints, 60 at most, after `py-spy: `.
 /// @param text untrusted: a step may have put the program there
 std::vector<std::string> read_python_stacks(std::string_view text);
 

@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::size_t max_fetched_at_once = 8, max_asked_at_once = 64;
 /// A plan does not wait long for a server.
-constexpr async::RetryPolicy plan_retries{std::chrono::milliseconds(300),
-                                          std::chrono::milliseconds(1000), 3};
+constexpr async::RetryPolicy plan_retries{.first_pause = std::chrono::milliseconds(300),
+                                          .max_pause = std::chrono::milliseconds(1000),
+                                          .max_tries = 3};
 
 std::string address_of(const DataSpec& data) {
   return lockfile::data_address(data.url, data.version);

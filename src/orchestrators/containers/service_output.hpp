@@ -9,7 +9,7 @@
 
 namespace pipeline::orchestrators::containers {
 
-/// Adds the last lines of a service's output to the failure's details, each behind `[SERVICE] `.
+/// Adds the last lines of a service's output to the failure's details, each after `[SERVICE] `.
 /// @param output the end of the service's output
 void add_last_lines(const std::string& service, std::string_view output, Failure& failure);
 

@@ -42,7 +42,7 @@ void empty_folders(const AttemptSpec& attempt) {
   };
   empty(attempt.outputs);
   empty(attempt.scratch);
-  if (!attempt.process || !attempt.process->addresses->are_alike) return;
+  if (!attempt.process || !attempt.process->addresses->nodes_share_description) return;
   for (unsigned node = 1; node < attempt.process->nodes; ++node)
     for (const char* name : {outputs_of_node, scratch_of_node})
       empty(attempt.outputs.parent_path() / folder_of_node(std::to_string(node), name));

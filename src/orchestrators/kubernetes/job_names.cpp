@@ -45,9 +45,10 @@ std::string job_name(const std::string& run_id, const std::string& step_name, un
 
 std::string job_name(const AttemptSpec& attempt) {
   const auto& process = attempt.process;
-  const auto node = !process ? std::string()
-                             : (process->addresses->are_alike ? "all" : node_text(*process)) + "." +
-                                   std::to_string(process->addresses->tries);
+  const auto node =
+      !process ? std::string()
+               : (process->addresses->nodes_share_description ? "all" : node_text(*process)) + "." +
+                     std::to_string(process->addresses->tries);
   return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
                   attempt.number, node);
 }
@@ -71,7 +72,8 @@ StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
   labels["app.kubernetes.io/managed-by"] = "pipe";
   labels["pipe.pipeline"] = label_value(attempt.pipeline);
   if (attempt.process) {
-    if (!attempt.process->addresses->are_alike) labels[node_label] = node_text(*attempt.process);
+    if (!attempt.process->addresses->nodes_share_description)
+      labels[node_label] = node_text(*attempt.process);
     labels[try_label] = std::to_string(attempt.process->addresses->tries);
   }
   return labels;

@@ -39,7 +39,7 @@ async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels
     const auto number = found.value(try_label, std::string());
     left.tries =
         std::max(left.tries, static_cast<unsigned>(std::strtoul(number.c_str(), nullptr, 10)));
-    left.are_alike = !found.contains(node_label);
+    left.has_one_job = !found.contains(node_label);
   }
   co_return left;
 }

@@ -72,7 +72,7 @@ class KubernetesOrchestrator : public Orchestrator {
     options.claim = claim();
     options.has_stager = files() != nullptr;
     options.node_cache = node_cache();
-    // No Job exists yet, so a stop of the run may end all requests.
+    // This driver has started no Job yet, so a stop of the run may end all requests.
     client().stop_calls_by(options_.run);
     const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
     options.user = co_await user();
@@ -102,9 +102,9 @@ class KubernetesOrchestrator : public Orchestrator {
     if (attempt.shell && image.id != attempt.shell->image)
       throw core::EnvironmentError(
           "the image of '" + attempt.step.name +
-              "' is not that of the attempt any more: " + image.reference,
-          {"undo what has changed of its settings, or run the step again, and open a shell in "
-           "that run"});
+              "' has changed since the attempt: " + image.reference,
+          {"undo the change of the step's settings; or run the step again, and open a shell in the "
+           "new run"});
     JobOptions options;
     options.image = image.reference;
     options.pull = image.pull;
@@ -118,11 +118,12 @@ class KubernetesOrchestrator : public Orchestrator {
     options.program = image.program;
     options.services = image.services;
     options.gpu_models = gpu_models_;
-    // A cache in a claim is the same on all nodes, so no node is preferred.
-    const bool has_caches = options.has_stager && options.node_cache.path.starts_with('/');
-    if (has_caches) options.preferred_nodes = node_contents_.holders(attempt);
+    // A cache in a claim (`pvc/CLAIM`, not a path on the node) is the same on all nodes, so no node
+    // is preferred.
+    const bool nodes_have_caches = options.has_stager && options.node_cache.path.starts_with('/');
+    if (nodes_have_caches) options.preferred_nodes = node_contents_.holders(attempt);
     if (attempt.process) options.gang = &gangs_.at(gang_key(attempt));
-    if (attempt.process && attempt.process->addresses->are_alike)
+    if (attempt.process && attempt.process->addresses->nodes_share_description)
       options.gang_job = &gang_jobs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
@@ -130,12 +131,13 @@ class KubernetesOrchestrator : public Orchestrator {
     co_await informer.ready(attempt.io.cancel);
     const core::ScopeGuard has_ended([this, &attempt] {
       reports_.forget(attempt);
+      // The gang will release all that the attempt holds, and start over with connect_nodes().
       if (attempt.process && attempt.process->addresses->gives_back)
         given_back_[gang_key(attempt)] = attempt.process->addresses->tries;
     });
     const JobContext context{client(), informer, removals_, reports_.of(attempt), files()};
     auto result = co_await run_job(context, attempt, options);
-    if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
+    if (nodes_have_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
     co_return result;
   }
@@ -157,8 +159,8 @@ class KubernetesOrchestrator : public Orchestrator {
     return ask_pod(client(), owner(), std::move(process), std::move(words));
   }
 
-  /// A pod gets its address once it is on a node. The driver then sends the addresses to the
-  /// agents.
+  /// Returns marks, `{node0}`, in place of addresses, because a pod gets its address once it is on
+  /// a node. The driver then sends the addresses to the agents, which replace the marks.
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned /*ranks*/) override {
     const auto key = gang_key(attempt);
@@ -174,12 +176,13 @@ class KubernetesOrchestrator : public Orchestrator {
     else if (attempt.joins)
       left = co_await left_gang(client(), labels_of(attempt));
     made.tries = left.tries;
-    const auto pod_groups = co_await pod_groups_for(attempt.step);
-    if (!left.are_alike) left.are_alike = co_await gets_one_job(attempt.step, pod_groups);
-    made.are_alike = *left.are_alike;
+    const auto pod_group_version = co_await pod_group_version_for(attempt.step);
+    if (!left.has_one_job)
+      left.has_one_job = co_await gets_one_job(attempt.step, pod_group_version);
+    made.nodes_share_description = *left.has_one_job;
     gangs_.insert_or_assign(key, GangPods(nodes, patience_for(attempt.step)));
     gang_jobs_.erase(key);
-    gang_jobs_.try_emplace(key, loop_.get_executor(), pod_groups);
+    gang_jobs_.try_emplace(key, loop_.get_executor(), pod_group_version);
     co_return made;
   }
 
@@ -231,15 +234,15 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
   /// Returns the API version of the PodGroup that the step can have; empty: none.
-  async::Task<std::string> pod_groups_for(const StepSpec& step) {
+  async::Task<std::string> pod_group_version_for(const StepSpec& step) {
     if (!can_have_pod_group(step)) co_return std::string();
-    if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
-    co_return *pod_groups_;
+    if (!pod_group_version_) pod_group_version_ = co_await find_pod_group_version(client());
+    co_return *pod_group_version_;
   }
   /// Returns whether all nodes of the step get one Job, so that a queue or a PodGroup starts all
   /// pods at once.
-  async::Task<bool> gets_one_job(const StepSpec& step, std::string pod_groups) {
-    if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
+  async::Task<bool> gets_one_job(const StepSpec& step, std::string pod_group_version) {
+    if (!step.settings->kubernetes.queue_name && pod_group_version.empty()) co_return false;
     const auto version = co_await client().version();
     co_return has_indexed_jobs(version);
   }
@@ -279,9 +282,10 @@ class KubernetesOrchestrator : public Orchestrator {
     if (step.nodes && stages_files())
       throw core::InputError(
           "step '" + step.name +
-              "' has `nodes`, and its pods get their files from the remote store",
-          "name a `claim` through which pods and this machine share files "
-          "(docs/kubernetes.md)");
+              "' has `nodes`, and with the profile's `artifact_store` all of its pods would upload "
+              "outputs to the same place",
+          "name a `claim` in place of the `artifact_store`, through which pods and this machine "
+          "share files (docs/kubernetes.md)");
   }
   /// Returns null if pods see this machine's files.
   PodStaging* files() {
@@ -308,7 +312,7 @@ class KubernetesOrchestrator : public Orchestrator {
     return owner_;
   }
 
-  /// Returns the agent as a file beside the run's other files, where pods find it.
+  /// Returns the agent's file in the state folder, which the runs share and pods see.
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
     const auto program = agent::agent_program();
@@ -331,10 +335,10 @@ class KubernetesOrchestrator : public Orchestrator {
   AgentReports reports_;
   std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.
   std::filesystem::path agent_;
-  std::optional<std::string> pod_groups_;  ///< The result of find_pod_groups().
+  std::optional<std::string> pod_group_version_;  ///< The result of find_pod_group_version().
   std::map<std::string, GangPods> gangs_;  ///< Running attempts with nodes, by gang_key().
   std::map<std::string, GangJob>
-      gang_jobs_;  ///< Keyed by gang_key(); used if NodeAddresses::are_alike.
+      gang_jobs_;  ///< Keyed by gang_key(); used if NodeAddresses::nodes_share_description.
   /// NodeAddresses::tries of gangs that start over (NodeAddresses::gives_back), by gang_key().
   std::map<std::string, unsigned> given_back_;
   NodeContents node_contents_;  ///< From the attempts that have ended.

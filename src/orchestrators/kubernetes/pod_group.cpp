@@ -11,7 +11,7 @@ using kubernetes_api::ApiError;
 using kubernetes_api::text_at;
 using nlohmann::json;
 
-async::Task<std::string> find_pod_groups(kubernetes_api::Client& client) {
+async::Task<std::string> find_pod_group_version(kubernetes_api::Client& client) {
   const auto is_group = [](const json& each) { return text_at(each, "/name") == "podgroups"; };
   try {
     const auto group = co_await client.get("look for PodGroups", "/apis/scheduling.k8s.io");

@@ -13,7 +13,7 @@ namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the API version with PodGroups, `scheduling.k8s.io/v1beta1` or a newer one; empty: the
 /// cluster serves none, or alphas alone, which differ from one another.
-async::Task<std::string> find_pod_groups(kubernetes_api::Client& client);
+async::Task<std::string> find_pod_group_version(kubernetes_api::Client& client);
 
 /// Returns whether the scheduler of this step's pods would honour a PodGroup. A step in a queue of
 /// Kueue needs none.

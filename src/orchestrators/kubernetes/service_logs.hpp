@@ -29,7 +29,7 @@ class ServiceLogs {
   /// service of which nothing has come by then is asked once more for what it has written. Must be
   /// called before this object is destroyed.
   async::Task<> end(std::chrono::milliseconds limit);
-  /// Calls end(), and adds the last lines of each service to the failure, behind `[NAME]`.
+  /// Calls end(), and adds the last lines of each service to the failure, after `[NAME]`.
   async::Task<> explain(Failure& failure);
 
  private:

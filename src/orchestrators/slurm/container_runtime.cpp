@@ -23,7 +23,7 @@ std::string image_words(std::string_view program, const std::string& image) {
 /// A runtime, by the name of its program on a node.
 struct Runtime {
   const char *name, *program;
-  const char* prefix;  ///< Words before the program, each with a space behind.
+  const char* prefix;  ///< Words before the program, each followed by a space.
   /// Returns the words between the program and the image, each after a space; for Podman those
   /// between the program and the command.
   std::string (*words)(const ContainerStart& start);

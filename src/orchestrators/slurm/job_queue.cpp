@@ -19,7 +19,7 @@ unsigned number_of(std::string_view text) {
   return number;
 }
 
-/// Returns the part behind the array's number: `3` for `4711_3`; empty for a job alone.
+/// Returns the part after the array's number: `3` for `4711_3`; empty for a job alone.
 std::string_view task_of(std::string_view id) {
   const auto array = array_of(id);
   return array.size() == id.size() ? std::string_view() : id.substr(array.size() + 1);

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 
 async::Task<AttemptResult> run_shell(JobContext& context, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
-  const JobPaths paths{folder / "shell", folder, "shell"};
+  const JobPaths paths{.folder = folder / "shell", .events = folder, .name = "shell"};
   make_private_folder(paths.folder);
   const processes::Workspace workspace(attempt, context.short_folders);
   std::string script;

@@ -7,8 +7,6 @@
 #include <optional>
 #include <set>
 
-#include <unistd.h>
-
 #include "agent/programs.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -17,6 +15,7 @@
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/log.hpp"
+#include "core/random_name.hpp"
 #include "core/scope_guard.hpp"
 #include "core/text.hpp"
 #include "model/step_span.hpp"
@@ -359,7 +358,8 @@ class SlurmOrchestrator : public Orchestrator {
 
   /// Throws EnvironmentError unless the login node sees this machine's state folder.
   async::Task<> look_for_shared_folder() {
-    const auto file = jobs_folder() / ("seen-by-" + std::to_string(getpid()));
+    // Drivers of several machines may share the folder, so their process ids can be equal.
+    const auto file = jobs_folder() / ("seen-by-" + core::random_name());
     core::make_folders(jobs_folder());
     core::write_file_atomically(file, owner());
     std::string seen;

@@ -102,7 +102,7 @@ struct Submitter::Batch {
   std::vector<const Submission*> members;  ///< Their submit() calls wait for `done`.
   std::string name;                        ///< The array's, or that of the only job.
   std::string id;                          ///< Empty: nothing was submitted.
-  /// For each submitted job, the rest of its number behind `id`: `_3`, or an empty text.
+  /// For each submitted job, the rest of its number after `id`: `_3`, or an empty text.
   std::map<const Submission*, std::string> tasks;
   async::Gate done;
   std::exception_ptr error;

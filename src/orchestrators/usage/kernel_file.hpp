@@ -15,6 +15,7 @@ std::string kernel_text(const std::filesystem::path& file);
 /// Returns the variables that a process was started with, a zero byte after each; empty if this
 /// user may not read them. Reads at most as much as the kernel passes to a new program, because
 /// a process can declare any part of its memory to be its variables (prctl(2), PR_SET_MM).
+/// @param process the process's folder, /proc/PID
 std::string process_variables(const std::filesystem::path& process);
 
 /// A line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).

@@ -68,6 +68,11 @@ TEST(BoundedJson, a_short_text_with_too_many_values_is_refused) {
   EXPECT_FALSE(parse_json("[" + std::string(5'000'000, ' ') + "[1,2]]").is_discarded());
 }
 
+TEST(BoundedJson, commas_and_brackets_in_strings_are_not_values) {
+  const auto text = "[\"" + std::string(2'100'000, ',') + std::string(2'100'000, '[') + "\\\"\"]";
+  EXPECT_FALSE(parse_json(text).is_discarded());
+}
+
 TEST(BoundedJson, the_fault_of_a_text_is_found) {
   EXPECT_EQ(fault_of_json("{\"a\": 1,\n\"b\": }"), "the fault is in line 2");
   EXPECT_EQ(fault_of_json(""), "the fault is in line 1");

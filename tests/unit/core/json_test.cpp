@@ -151,12 +151,15 @@ TEST(JsonValue, numbers_that_do_not_fit_are_refused_with_their_place) {
     }
     return "no error";
   };
-  EXPECT_EQ(error_of(std::int8_t(), 128), ".n: expected a smaller integer, found 128");
+  EXPECT_EQ(error_of(std::int8_t(), 128), ".n: expected an integer from -128 to 127, found 128");
+  EXPECT_EQ(error_of(std::int8_t(), -129), ".n: expected an integer from -128 to 127, found -129");
   EXPECT_EQ(error_of(std::int64_t(), std::numeric_limits<std::uint64_t>::max()),
             ".n: expected an integer of 64 bits, found 18446744073709551615");
   EXPECT_EQ(error_of(std::uint8_t(), -1), ".n: expected an integer that is not negative, found -1");
-  EXPECT_EQ(error_of(std::uint8_t(), 256), ".n: expected a smaller integer, found 256");
+  EXPECT_EQ(error_of(std::uint8_t(), 256), ".n: expected an integer from 0 to 255, found 256");
   EXPECT_EQ(error_of(int(), 1.5), ".n: expected an integer, found 1.5");
+  EXPECT_EQ(error_of(std::int64_t(), 1e16),
+            ".n: expected an integer that is written without fraction and exponent, found 1e+16");
   EXPECT_EQ(error_of(double(), "1"), ".n: expected a number, found \"1\"");
   EXPECT_EQ(error_of(bool(), 1), ".n: expected true or false, found 1");
   EXPECT_EQ(detail::decode<int>(json(1e6)), 1'000'000);

@@ -188,7 +188,7 @@ TEST_F(Codecs, error_of_wrong_json_names_the_place_in_it) {
               HasSubstr(".names[1]: expected a text, found 2"));
   EXPECT_THAT(error_of<Metrics>(file("d", "{")), HasSubstr("invalid JSON"));
   EXPECT_THAT(error_of<std::int8_t>(file("e", "300")),
-              HasSubstr("expected a smaller integer, found 300"));
+              HasSubstr("expected an integer from -128 to 127, found 300"));
   EXPECT_THAT(error_of<unsigned>(file("f", "-1")),
               HasSubstr("expected an integer that is not negative, found -1"));
   EXPECT_THAT(error_of<Metrics>(file("g", R"({"accuracy": 1})")),

@@ -195,8 +195,8 @@ TEST_F(Builder, integer_that_the_type_of_its_argument_cannot_hold_is_refused) {
   EXPECT_THAT(error_with(-1, 1),
               HasSubstr("the parameter 'count' of step 'limited' is of type unsigned int: "
                         "expected an integer that is not negative, found -1"));
-  EXPECT_THAT(error_with(5'000'000'000, 1), HasSubstr("expected a smaller integer"));
-  EXPECT_THAT(error_with(1u, 128), HasSubstr("expected a smaller integer, found 128"));
+  EXPECT_THAT(error_with(5'000'000'000, 1), HasSubstr("expected an integer from 0 to 4294967295"));
+  EXPECT_THAT(error_with(1u, 128), HasSubstr("expected an integer from -128 to 127, found 128"));
 
   Pipeline pipeline{"mapped"};
   pipeline.map(step<limited>({.arguments = {"count", "small"}}), each({1, -1}), std::nullopt);

@@ -35,7 +35,7 @@ NodeAddresses alike() {
   NodeAddresses addresses;
   addresses.nodes = {"{node0}", "{node1}", "{node2}"};
   addresses.port = node_port;
-  addresses.has_agents = addresses.are_alike = true;
+  addresses.has_agents = addresses.nodes_share_description = true;
   return addresses;
 }
 
@@ -261,7 +261,7 @@ TEST_P(PodGroups, are_used_where_a_version_other_than_an_alpha_has_them) {
   kubernetes_api::ClusterAccess access;
   access.server = server.url();
   kubernetes_api::Client client(loop, access, {});
-  EXPECT_EQ(run_task(loop, find_pod_groups(client)), row.found);
+  EXPECT_EQ(run_task(loop, find_pod_group_version(client)), row.found);
 }
 INSTANTIATE_TEST_SUITE_P(Each, PodGroups, testing::ValuesIn(pod_group_cases),
                          [](const auto& one) { return one.param.name; });
