@@ -127,6 +127,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
     core::sync_to_disk(file);
   };
+  // Why the file is copied if it cannot be moved.
   const auto* why = status.st_uid == ::geteuid() ? "it has a second name" : "another user owns it";
   if (is_ours_alone(status)) {
     why = other_file_system;
@@ -164,6 +165,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   if (!other_name.empty()) names.push_back(other_name);
   auto nodes = scan_tree(source, names);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
+  // Why the folder is copied if it cannot be moved.
   const auto* why = "another user owns a file of it, or one has a second name";
   if (is_ours_alone(source, nodes)) {
     why = other_file_system;
