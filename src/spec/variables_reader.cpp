@@ -30,7 +30,7 @@ void take_parameter(const core::Value& name, Defaults& into, const Defaults& pip
   settings::report(
       diagnostics, "unknown-parameter",
       "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
-      name.span, {"a step takes a parameter that it gives no value from the pipeline"},
+      name.span, {"a parameter that a step names without a value is taken from the pipeline"},
       core::did_you_mean(name.scalar, known));
 }
 

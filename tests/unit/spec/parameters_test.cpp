@@ -265,7 +265,7 @@ TEST(Parameters, a_value_that_is_not_a_list_is_refused_for_a_matrix) {
 
 TEST(Parameters, a_list_of_the_pipelines_parameters_has_only_names) {
   EXPECT_EQ(first_error("a: {command: x, parameters: [names, {opt: 1}]}"),
-            "3:44: each of 'parameters' must be the name of a parameter of the pipeline, "
+            "3:45: each of 'parameters' must be the name of a parameter of the pipeline, "
             "not a map");
 }
 
