@@ -1,5 +1,5 @@
 /// @file
-/// The nodes of a step that is many processes, which start and end together.
+/// The nodes of a step with many processes, which start and end together.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline constexpr std::uint16_t per_gpu = 0;
 /// The nodes that a step has at the same time, and the processes on each node. The struct is small,
 /// because every StepSpec has one.
 struct NodesSpec {
-  std::uint16_t count = 1;      ///< 0 in a step without nodes: the step is one process.
+  std::uint16_t count = 1;      ///< 0: a step without nodes, as StepSpec begins; one process.
   std::uint16_t processes = 1;  ///< Number of processes on each node, or `per_gpu`.
   NodesDone done = NodesDone::all;
   VisibleGpus visible = VisibleGpus::node;

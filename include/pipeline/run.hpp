@@ -34,16 +34,17 @@ struct Diagnostic {
   std::string hint = {};                ///< A suggestion; may be empty.
 };
 
-/// A run that cannot start: the pipeline or an option is wrong, or the machine lacks something.
-/// `what()` is the text that `pipe run` would print, including hints.
+/// A run that cannot start: the pipeline or an option is wrong, the machine lacks something, or the
+/// run is stopped before it begins. `what()` is the text that `pipe run` would print, including
+/// hints; empty for a stopped run.
 class RunError : public std::runtime_error {
  public:
   /// @param exit_code the value that run_main() would have returned: 2 wrong input, 3 the machine
-  /// lacks something, 4 an image could not be built
+  /// lacks something, 4 an image could not be built, 130 the run is stopped
   RunError(const std::string& message, int exit_code, std::vector<Diagnostic> diagnostics = {})
       : runtime_error(message), exit_code_(exit_code), diagnostics_(std::move(diagnostics)) {}
   int exit_code() const { return exit_code_; }
-  /// Returns all errors, at least one unless the run was stopped before it began.
+  /// Returns all errors, at least one.
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
 
  private:
@@ -91,8 +92,8 @@ class Executor {
  public:
   /// Name for `--orchestrator` and records: letters, digits and `-`.
   virtual std::string name() const = 0;
-  /// Returns a text that determines the environment of the step, as part of its key: when it
-  /// changes, the step is run again. Called on the thread of the run.
+  /// Returns a text that identifies the environment of the step. The text is part of the step's
+  /// key: when it changes, the step is run again. Called on the thread of the run.
   /// @param step declared in <pipeline/spec.hpp>
   virtual std::string environment(const StepSpec& step) = 0;
   /// Runs the attempt to its end. Called on a separate thread; at most RunOptions::jobs calls run
@@ -111,7 +112,7 @@ struct RunOptions {
   /// Same as `--orchestrator`: `docker`, `local`, `kubernetes` or `slurm`. A profile's orchestrator
   /// replaces `docker`, because that is the default here.
   std::string orchestrator = "docker";
-  /// Used instead of an orchestrator. Shared, so that the caller can query its own data later.
+  /// Used instead of an orchestrator. Shared, so that the caller can query the executor later.
   std::shared_ptr<Executor> executor = {};
   /// Run only this step and its dependencies.
   std::string step = {};

@@ -1,4 +1,4 @@
-// `pipe build`: prepares the environments of all steps, and runs nothing.
+// `pipe build`: prepares the environments of the selected steps, and runs nothing.
 #include <unistd.h>
 
 #include <set>
@@ -56,7 +56,7 @@ std::string message_of(const std::exception_ptr& error) {
 core::ExitCode build_command(Context& context) {
   driver::Session session(context);
   const auto steps = session.source.selected_steps();
-  require_engine(session);
+  require_engine(session);  // Only if a step needs an engine.
   Display display(context);
   const auto all = context.await(prepare_all(session, display, steps));
   display.close();

@@ -1,6 +1,6 @@
 /// @file
 /// Opens files that other users or programs have named or made. Anything but a regular file is
-/// refused at once.
+/// refused without waiting; open_regular_file() makes two exceptions.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// Opens a file for reading that a step or another user may have made: a link in its place is not
 /// followed, and a pipe is not waited for. On failure, returns an invalid descriptor and sets
-/// errno: ELOOP for a link, EINVAL for anything else that is not a file.
+/// errno: ELOOP for a link, ENXIO for a socket, EINVAL for anything else that is not a file.
 /// @param folder the open folder of a relative path
 Descriptor open_untrusted_file(const std::filesystem::path& path, int folder = AT_FDCWD);
 

@@ -24,7 +24,7 @@ struct RunEngine {
 };
 
 /// Returns the engines that the connection lists; without a list, the engine of find_endpoint().
-/// Steps without `nodes`, that is, on one machine, run on the first engine.
+/// Steps without `nodes` run on the first engine.
 std::vector<RunEngine> find_engines(const StringMap& connection);
 
 /// Returns the host in `ssh://me@gpu2:22/run/x.sock` or `tcp://gpu2:2376`; empty for a socket of

@@ -14,8 +14,8 @@
 
 namespace pipeline::docker {
 
-/// Volume of the engine in which the installer uv is kept, under its hash. The volume may be
-/// removed at any time.
+/// Volume of the engine in which downloaded installers (uv or pip) are kept, under their hashes.
+/// The volume may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
 /// Thrown if the image's Python or installer can install the requirements, but cannot resolve them
@@ -37,12 +37,13 @@ struct Resolution {
   std::filesystem::path state = {};  ///< The state folder, which is left out of local projects.
 };
 
-/// Resolves requirements; receives lines of progress. Throws as resolve_packages() does.
+/// Resolves requirements, and calls the second parameter with lines of progress. Throws as
+/// resolve_packages() does.
 using Resolver = std::function<async::Task<lockfile::LockedEnvironment>(
     Resolution, std::function<void(const std::string&)>, core::CancelSource&)>;
 
-/// Returns the files of a resolution, by their paths in a folder that is writable in the container,
-/// where `/bin/sh FOLDER/lock/resolve.sh uv|pip` is the resolver.
+/// Returns the files of a resolution. The caller writes the files to a folder FOLDER that is
+/// writable in the container, and executes `/bin/sh FOLDER/lock/resolve.sh uv|pip` there.
 std::vector<ContextFile> resolution_files(const Resolution& resolution);
 
 /// Returns the packages that the resolver has found. Throws as resolve_packages() does.
@@ -60,8 +61,8 @@ core::BuildError failed_script(const std::string& what, std::string reason,
                                const std::string& printed);
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with the installer's output, and CannotResolve. The installer is kept in a volume
-/// of the engine.
+/// BuildError with the installer's output, and CannotResolve. A downloaded installer is kept in
+/// `cache_volume`.
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);
@@ -70,8 +71,8 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 /// path of uv from PIPE_UV and resolves with pip if there is none.
 /// @param refresh  data from the index is read again, even if it is cached
 /// @param is_empty the packages are installed into an empty environment, whatever this Python has
-/// @param root     the folder to which relative paths in the result refer; in the resolver's
-/// working folder, `root` is a link to it. Empty: the working folder
+/// @param root     the folder to which relative paths in the result refer; empty: the resolver's
+/// working folder, or the target of the link `root` in it, if there is one
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty, const std::filesystem::path& root = {});

@@ -18,7 +18,7 @@ namespace pipeline::driver {
 namespace {
 
 /// Marks the run as failed. The driver's own output is not visible to the user, so the reason
-/// becomes the message of the steps that have not run.
+/// becomes the message of the steps that have not ended.
 void give_up(store::RunStore& store, store::RunRecord run, const std::string& reason) {
   for (auto& step : store.runs().steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
@@ -99,7 +99,7 @@ void ClusterDriver::hand_on_at_signal() {
     if (error) return;
     // Without the Lease, there is nothing to save or to hand over.
     if (!lease_) ::_exit(static_cast<int>(core::ExitCode::interrupted));
-    if (!uploader_) lease_->hand_on();
+    if (!uploader_) lease_->hand_on();  // Ends this process.
     asio::co_spawn(workspace_.loop(), uploader_->save_now(),
                    [this](std::exception_ptr) { lease_->hand_on(); });
   });
@@ -154,6 +154,7 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
     remote_driver::RunReplica replica(artifacts, name,
                                       core::variable(remote_driver::files_variable));
     if (!workspace.await(replica.fetch(store, store.paths().detached_folder(name))))
+      // The replica is gone: another machine has retrieved the run.
       return leave({}, orchestrators::kubernetes::driver_name(name));
   }
   const auto run = workspace.find_run(store, name);

@@ -31,11 +31,11 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
     return {.message = e.what(), .advice = e.advice()};
   } catch (const Interrupted& e) {
     return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
-  } catch (const fs::filesystem_error& e) {  // Another program removed or changed the file.
-    std::error_code gone;
-    const auto working_folder = fs::current_path(gone);
-    if (working_folder.empty())
-      return {.message = "the current folder has been removed: " + gone.message(),
+  } catch (const fs::filesystem_error& e) {  // For example, another program removed the file.
+    std::error_code problem;
+    const auto working_folder = fs::current_path(problem);
+    if (working_folder.empty() && problem == std::errc::no_such_file_or_directory)
+      return {.message = "the current folder has been removed: " + problem.message(),
               .advice = {"change to a folder that exists"}};
     return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
   } catch (const std::exception& e) {
@@ -62,6 +62,7 @@ std::string plain_text(const ErrorFacts& facts) {
            (count > 1 ? "\n" + core::counted(count, "problem") + " in " + facts.input->file() + "\n"
                       : "");
   }
+  // The message of an InputError is rendered: it has its "error: " and its line ends already.
   std::string text = facts.message.starts_with("error: ") ? "" : "error: ";
   text += (facts.input ? facts.message : core::printable(facts.message)) + "\n";
   for (const auto& line : facts.details) text += "  | " + core::printable(line) + "\n";

@@ -20,7 +20,7 @@ struct Invocation {
   std::filesystem::path file = "pipeline.yaml";
   std::filesystem::path root;  ///< Replaces a C++ program's own root, unless empty.
   std::map<std::string, std::string> parameters;  ///< Values of `--param`, by name.
-  /// Where a file of parameters has them, for messages; not recorded.
+  /// `FILE:LINE:COLUMN` of each parameter that a file gives, by name; for messages, not recorded.
   std::map<std::string, std::string> parameter_places = {};
   std::string profile;  ///< Empty: none.
   std::string orchestrator = "docker";

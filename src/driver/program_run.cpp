@@ -172,11 +172,12 @@ void enter_steps(std::initializer_list<const Pipeline*> pipelines) {
 
 RunResult run(const Pipeline& pipeline, const RunOptions& options) {
   enter_steps({&pipeline});
-  if (dsl::step_to_enter())
-    throw RunError(
+  if (dsl::step_to_enter()) {
+    const std::string message =
         "this process is a step of another pipeline: call pipeline::enter_steps() with all "
-        "pipelines of the program before the first run()",
-        static_cast<int>(core::ExitCode::bad_input));
+        "pipelines of the program before the first run()";
+    throw RunError(message, static_cast<int>(core::ExitCode::bad_input), {{.message = message}});
+  }
   try {
     return run_pipeline(pipeline, options);
   } catch (const CallbackError& error) {

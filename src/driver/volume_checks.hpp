@@ -16,8 +16,8 @@ namespace pipeline::driver {
 /// A step and the name of the orchestrator that it runs on.
 using PlacedStep = std::pair<const StepSpec*, std::string>;
 
-/// Returns one warning for all steps that can be reused although they read `docker.volumes` or a
-/// cluster's claims, and have no `version`.
+/// Returns a warning for `docker.volumes`, and one for the claims of a cluster, about the steps
+/// that can be reused although they read data there and have no `version`.
 std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps);
 
 }  // namespace pipeline::driver

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view s3_scheme = "s3://";
 
-/// Returns `HOST[:PORT]` of a URL, which may have a login before it.
+/// Returns `[LOGIN@]HOST[:PORT]` of a URL.
 std::string_view authority_of(std::string_view url) {
   const auto scheme = url.find("://");
   if (scheme == url.npos) return {};
@@ -26,12 +27,39 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
+/// Returns the text with each `%HH` replaced by its byte.
+std::string percent_decoded(std::string_view text) {
+  const auto is_hex_digit = [](unsigned char c) { return std::isxdigit(c) != 0; };
+  std::string decoded;
+  while (!text.empty()) {
+    const auto is_encoded =
+        text.size() >= 3 && text.front() == '%' && is_hex_digit(text[1]) && is_hex_digit(text[2]);
+    const std::string digits(is_encoded ? text.substr(1, 2) : std::string_view());
+    decoded += is_encoded ? static_cast<char>(std::stoi(digits, nullptr, 16)) : text.front();
+    text.remove_prefix(is_encoded ? 3 : 1);
+  }
+  return decoded;
+}
+
+/// Returns the host of `[LOGIN@]HOST[:PORT]` in lower case, without percent encoding and without a
+/// dot at its end; for IPv6 without the last bracket.
+std::string host_of(std::string_view authority) {
+  if (const auto login_end = authority.rfind('@'); login_end != authority.npos)
+    authority.remove_prefix(login_end + 1);
+  const auto end = authority.find(authority.starts_with('[') ? ']' : ':');
+  auto host = core::lower(percent_decoded(authority.substr(0, end)));
+  if (host.ends_with('.')) host.pop_back();
+  return host;
+}
+
 /// Returns the IP address that a host is written as, for IPv4 in any notation that a resolver
 /// accepts, such as 0x7f.1 and 2130706433; nothing for a name.
+/// @param host what host_of() returns
 std::optional<sockaddr_storage> address_in(const std::string& host) {
   sockaddr_storage storage{};
   if (host.starts_with('[')) {
-    sockaddr_in6 address{.sin6_family = AF_INET6};  // An invalid address is unspecified.
+    // If the text is not an address, this stays `::`, which counts as local.
+    sockaddr_in6 address{.sin6_family = AF_INET6};
     ::inet_pton(AF_INET6, host.substr(1, host.find('%') - 1).c_str(), &address.sin6_addr);
     std::memcpy(&storage, &address, sizeof address);
     return storage;
@@ -42,16 +70,22 @@ std::optional<sockaddr_storage> address_in(const std::string& host) {
   return storage;
 }
 
-/// Returns true for names of this machine and of cloud services such as `metadata`, and for
-/// addresses at which these answer.
+/// Returns true if the host is a name or an address of this machine, or one at which clouds answer
+/// their virtual machines, such as `metadata`.
 bool is_local_host(std::string_view authority) {
-  auto host = core::lower(
-      authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
-  if (host.ends_with('.')) host.pop_back();
+  const auto host = host_of(authority);
   const auto address = address_in(host);
   if (address) return net::is_local_address(reinterpret_cast<const sockaddr&>(*address));
   return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal") ||
          host == "metadata";
+}
+
+/// Returns a URL's authority in lower case, without the port if that is the default of its scheme.
+std::string without_default_port(const std::string& url) {
+  auto authority = core::lower(authority_of(url));
+  const std::string_view port = url.starts_with("https://") ? ":443" : ":80";
+  if (authority.ends_with(port)) authority.resize(authority.size() - port.size());
+  return authority;
 }
 
 }  // namespace
@@ -78,7 +112,7 @@ bool is_local(const std::string& url) {
 }
 
 bool has_same_host(const std::string& one, const std::string& other) {
-  return authority_of(one) == authority_of(other);
+  return without_default_port(one) == without_default_port(other);
 }
 
 std::pair<std::string, std::string> host_and_port(const std::string& url) {

@@ -22,7 +22,8 @@ struct DataAddress {
 /// Takes the URL apart. @param version version id of an object, or empty
 DataAddress address_of(const std::string& url, const std::string& version);
 
-/// Returns true if both URLs have the same host and port.
+/// Returns true if both URLs have the same host and port, or the same host and each the default
+/// port of its scheme.
 bool has_same_host(const std::string& one, const std::string& other);
 
 /// Returns a URL's host, without the brackets of IPv6, and its port, by default that of the scheme.

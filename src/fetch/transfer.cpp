@@ -47,8 +47,8 @@ core::EnvironmentError DataTransfer::stopped() const {
 
 void DataTransfer::throw_changed(const std::string& how) const {
   throw Changed(without_query(from_.url) + " " + how,
-                {expected_.is_verified ? "`pipe lock --upgrade " + without_query(from_.url) +
-                                             "` accepts the new content"
+                {expected_.is_verified ? "`pipe lock --upgrade INPUT`, with the name of the input, "
+                                         "takes the new content"
                                        : "run again once it does not change any more"});
 }
 

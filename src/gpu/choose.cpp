@@ -24,6 +24,8 @@ std::string conditions(const settings::GpuRequest& request) {
   return text;
 }
 
+/// Returns true if the unit satisfies the request's conditions. The `model` of a request is what
+/// the step has as `gpu_class`: a model, or the profile of a MIG slice.
 bool meets(const settings::GpuRequest& request, const Unit& unit) {
   if (request.model && !model_matches(*request.model, unit.model) && *request.model != unit.profile)
     return false;
@@ -42,7 +44,7 @@ std::string own_name(const Unit& unit) {
                     : "GPU " + std::to_string(unit.index);
 }
 
-/// Lists the machine's GPUs for an error, one line each.
+/// Returns the notes of a Shortage: the usable units, and why other GPUs cannot be used.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
   if (!inventory.hidden_notice.empty()) lines.push_back(inventory.hidden_notice);
@@ -106,6 +108,7 @@ std::variant<const Unit*, Shortage> find_unit(const settings::GpuDevice& wanted,
                         " is not divided by MIG",
                     listed(inventory, units),
                     "name the GPU as a whole, as `" + std::to_string(device->index) + "`"};
+  // A slice of a divided GPU would be in `units` if it existed.
   const bool exists = device != inventory.devices.end() && !(wanted.mig && device->mig);
   const std::string reason = exists                       ? "cannot be used"
                              : inventory.machines.empty() ? inventory.owner + " does not have"
@@ -136,12 +139,20 @@ Shortage no_gpu(const Inventory& inventory) {
       .of_machine = true};
 }
 
-/// Returns the units that the request names individually or as the first ones of the machine.
+/// Returns the demand for all units that the request names, individually or by the number of the
+/// first ones.
 std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
                                            const Inventory& inventory,
                                            const std::vector<Unit>& units) {
   auto devices = request.devices;
-  if (request.selection == settings::GpuRequest::Selection::first) {
+  const bool names_first = request.selection == settings::GpuRequest::Selection::first;
+  const auto explained = [&](Shortage shortage) {
+    if (names_first)
+      shortage.notes.insert(shortage.notes.begin(), "`devices` is a number: it names the first " +
+                                                        core::counted(request.count, "GPU"));
+    return shortage;
+  };
+  if (names_first) {
     for (unsigned i = 0; i < request.count; ++i)
       devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
     if (request.count > units.size())
@@ -153,14 +164,14 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
   Demand demand{.idle = request.auto_select};
   for (const auto& wanted : devices) {
     auto found = find_unit(wanted, inventory, units);
-    if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
+    if (auto* shortage = std::get_if<Shortage>(&found)) return explained(std::move(*shortage));
     const auto& unit = *std::get<const Unit*>(found);
     if (!meets(request, unit))
-      return Shortage{"no-matching-gpu",
-                      "asks for GPUs" + conditions(request) + ", and names " + unit.name() +
-                          ", which does not match",
-                      {"it is " + unit.description()},
-                      ""};
+      return explained({"no-matching-gpu",
+                        "asks for GPUs" + conditions(request) + ", and names " + unit.name() +
+                            ", which does not match",
+                        {"it is " + unit.description()},
+                        ""});
     if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
       return Shortage{"gpu-twice",
                       "names " + unit.name() + " twice, once as " + wanted.text(),
@@ -172,9 +183,9 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
   return demand;
 }
 
-/// Returns a number of units, or all, that satisfy the request's conditions: whole GPUs; slices
-/// only if a profile asks for them or there is nothing else, because CUDA shows a process at most
-/// one slice.
+/// Returns the units that satisfy the request's conditions, and how many of them are needed. Slices
+/// are taken only if no whole GPU satisfies the conditions, as when `gpu_class` is a MIG profile,
+/// because CUDA shows a process at most one slice.
 std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
                                          const Inventory& inventory,
                                          const std::vector<Unit>& units) {

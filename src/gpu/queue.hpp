@@ -15,8 +15,8 @@ struct Demand {
   unsigned count = 0;                   ///< 0: none; the step starts at once.
   std::vector<std::string> candidates;  ///< UUIDs, the preferred ones first.
   bool idle = false;                    ///< Only devices that no process occupies.
-  /// Number of devices of each node, where there are several machines: a node's devices must be on
-  /// one machine. 0: there is only one machine.
+  /// Number of devices that each node needs, all of them on one machine. 0: there is only one
+  /// machine.
   unsigned each = 0;
   bool operator==(const Demand&) const = default;
 };
@@ -36,7 +36,7 @@ struct DeviceState {
   bool held = false;      ///< Reserved by a step, or by processes that a step left behind.
   bool occupied = false;  ///< Used by a process, of pipe or another program.
   bool blocked = false;   ///< Occupied and in exclusive mode, so no other process can use it.
-  unsigned machine = 0;   ///< As Unit::machine.
+  unsigned machine = 0;   ///< Number of the device's machine.
 };
 
 /// A reservation that can be made now.

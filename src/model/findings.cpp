@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/text.hpp"
+
 namespace pipeline::model {
 namespace {
 
@@ -15,8 +17,7 @@ std::string names_of(const std::vector<const StepSpec*>& steps) {
   std::string text = steps.size() == 1 ? "step " : "steps ";
   for (std::size_t i = 0; i < std::min(steps.size(), max_named); ++i)
     text += (i ? ", '" : "'") + steps[i]->name + "'";
-  if (steps.size() > max_named)
-    text += " and " + std::to_string(steps.size() - max_named) + " others";
+  if (steps.size() > max_named) text += " and " + core::counted(steps.size() - max_named, "other");
   return text;
 }
 

@@ -38,7 +38,8 @@ std::string machine_name() {
   return ::gethostname(name, sizeof name) == 0 ? name : std::string();
 }
 
-/// Compares names of hosts, of which browsers send lower case whatever the user wrote.
+/// Compares names of hosts without regard to case: browsers send lower case, whatever the user
+/// wrote.
 bool is_same_name(std::string_view a, std::string_view b) {
   return core::lower(a) == core::lower(b);
 }
@@ -92,7 +93,7 @@ bool Guard::has_token(const RequestOrigin& origin) const {
 
 Verdict Guard::judge(const RequestOrigin& origin) const {
   if (!is_own_name(origin.host)) return Verdict::wrong_host;
-  // Another site may link to a page; all other requests of other sites are refused.
+  // A page of another origin may link to a page; all its other requests are refused.
   const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";
   if (is_foreign && (origin.changes || origin.fetch_mode != "navigate")) return Verdict::cross_site;
   return has_token(origin) ? Verdict::allowed : Verdict::no_token;

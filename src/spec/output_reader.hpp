@@ -11,7 +11,7 @@
 
 namespace pipeline::spec {
 
-/// The name of an input or an output.
+/// The name of an input, an output or a parameter.
 inline constexpr settings::Format slot_name{
     "a name of letters, digits, `_` and `-` that begins with a letter", [](std::string_view text) {
       return core::is_name(text) && text.find('.') == std::string_view::npos &&

@@ -30,7 +30,7 @@ void take_parameter(const core::Value& name, Defaults& into, const Defaults& pip
   settings::report(
       diagnostics, "unknown-parameter",
       "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
-      name.span, {"a parameter without a value is one of the pipeline's"},
+      name.span, {"a parameter that a step names without a value is taken from the pipeline"},
       core::did_you_mean(name.scalar, known));
 }
 
@@ -40,7 +40,14 @@ void read_parameters(const core::Value& value, Defaults& into, const Defaults* p
                      settings::Diagnostics& diagnostics) {
   if (pipeline_defaults && value.kind == core::Value::Kind::list) {
     for (const core::Value& item : value.items)
-      take_parameter(item, into, *pipeline_defaults, diagnostics);
+      if (item.kind == core::Value::Kind::scalar)
+        take_parameter(item, into, *pipeline_defaults, diagnostics);
+      else
+        settings::report(
+            diagnostics, "wrong-type",
+            "each of 'parameters' must be the name of a parameter of the pipeline, not " +
+                settings::describe(item),
+            item.span);
     return;
   }
   if (pipeline_defaults && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
@@ -125,7 +132,11 @@ void read_secrets(const core::Value& value, Defaults& into, const fs::path& root
     }
     if (name->kind != core::Value::Kind::scalar ||
         !settings::formats::variable.accepts(name->scalar))
-      settings::report_type(diagnostics, "secrets", settings::formats::variable.expected, *name);
+      settings::report(diagnostics, "wrong-type",
+                       std::string("a secret's name must be ") +
+                           settings::formats::variable.expected + ", not " +
+                           settings::describe(*name),
+                       name->span);
     else if (settings::is_reserved_variable(name->scalar))
       settings::report(diagnostics, "reserved-name", "'" + name->scalar + "' is set by pipe itself",
                        name->span);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <map>
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "file_tree/tree.hpp"
 #include "store/artifact_marks.hpp"
 #include "store/artifact_sync.hpp"
+#include "store/staging.hpp"
 #include "store/tree_entries.hpp"
 
 namespace pipeline::store {
@@ -35,32 +34,6 @@ std::string location(const fs::path& folder, const core::Digest& digest) {
   text.insert(text.size() - 62, 1, '/');  // After the first 2 of the digest's 64 digits.
   return text;
 }
-
-/// A folder inside the store in which an artifact is assembled; locked while its process lives.
-class Staging {
- public:
-  explicit Staging(const fs::path& store)
-      : folder_((core::make_folders(store / "tmp"), store / "tmp"), "") {
-    lock_ = core::Descriptor(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (lock_) ::flock(lock_.get(), LOCK_SH);
-  }
-  fs::path content() const { return folder_.path() / "content"; }
-
-  /// Removes folders left by killed processes. Recent folders are skipped, because their creators
-  /// may not have locked them yet.
-  static void remove_abandoned(const fs::path& store) {
-    for (const auto& entry : core::entries_of(store / "tmp")) {
-      const auto status = status_of(entry);
-      if (!status || status->st_ctim.tv_sec > ::time(nullptr) - 60) continue;
-      const core::Descriptor folder(::open(entry.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) core::remove_tree(entry);
-    }
-  }
-
- private:
-  core::TemporaryFolder folder_;
-  core::Descriptor lock_;
-};
 
 /// Returns true if a file may become an artifact by rename: it is owned by this user, so that it
 /// can be made read-only, and has one name, so that it cannot be written under another.
@@ -80,6 +53,7 @@ bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
 constexpr const char* other_file_system = "it is on another file system";
 
 /// @param copied bytes that share no blocks with the original
+/// @param why the artifact was not moved
 std::string way_of_copy(std::uint64_t bytes, std::uint64_t copied, const char* why) {
   return std::string(2 * copied < bytes ? "blocks shared" : "copied") + ", because " + why;
 }
@@ -90,6 +64,13 @@ void discard(const fs::path& path) {
     core::remove_tree(path);
   } catch (const core::EnvironmentError&) {
   }
+}
+
+/// Makes a folder writable: only then can it be moved into another folder. A file stays as it is,
+/// because hard links share its mode.
+void allow_rename(const fs::path& path) {
+  if (const auto status = status_of(path); status && S_ISDIR(status->st_mode))
+    ::chmod(path.c_str(), 0755);
 }
 
 std::uint64_t total_bytes(const std::vector<TreeNode>& nodes) {
@@ -108,15 +89,20 @@ bool ArtifactStore::has(const core::Digest& digest) const {
   return status_of(path(digest)).has_value();
 }
 
-StoredArtifact ArtifactStore::take(const fs::path& source,
-                                   const std::function<void(const StoredArtifact&)>& before_removal,
+StoredArtifact ArtifactStore::take(const fs::path& source, const BeforeRemoval& before_removal,
                                    const fs::path& other_name) {
-  const OnKnown on_known = before_removal ? before_removal : [](const StoredArtifact&) {};
+  // A file or folder is announced before the rename. If that fails, it is copied, and announced
+  // again only if it has changed.
+  std::optional<core::Digest> announced;
+  const BeforeRemoval announce = [&](const StoredArtifact& artifact) {
+    if (before_removal && announced != artifact.digest) before_removal(artifact);
+    announced = artifact.digest;
+  };
   const auto status = status_of(source);
   if (!status)
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
-  if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
-  if (S_ISDIR(status->st_mode)) return take_folder(source, other_name, on_known);
+  if (S_ISREG(status->st_mode)) return take_file(source, *status, announce);
+  if (S_ISDIR(status->st_mode)) return take_folder(source, other_name, announce);
   if (S_ISLNK(status->st_mode))
     throw core::ContentError("cannot keep " + source.string() + ": it is a symbolic link",
                              {"copy what it points to instead, e.g. with cp -rL"});
@@ -126,7 +112,7 @@ StoredArtifact ArtifactStore::take(const fs::path& source,
 }
 
 StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status,
-                                        const OnKnown& on_known) {
+                                        const BeforeRemoval& before_removal) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
   file_tree::check_holes(source, file_tree::holes_in(source, status));
   const bool executable = (status.st_mode & S_IXUSR) != 0;
@@ -141,6 +127,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
     core::sync_to_disk(file);
   };
+  // Why the file is copied if it cannot be moved.
   const auto* why = status.st_uid == ::geteuid() ? "it has a second name" : "another user owns it";
   if (is_ours_alone(status)) {
     why = other_file_system;
@@ -148,7 +135,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
     artifact.hold = hold(artifact.digest);
-    on_known(artifact);
+    before_removal(artifact);
     check_frozen(source, artifact.bytes);
     artifact.way = "in the store before";
     if (looks_whole(artifact.digest)) {
@@ -167,17 +154,18 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal(staging.content());
   publish(staging.content(), artifact.digest);
-  on_known(artifact);
+  before_removal(artifact);
   discard(source);
   return artifact;
 }
 
 StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path& other_name,
-                                          const OnKnown& on_known) {
+                                          const BeforeRemoval& before_removal) {
   file_tree::FolderNames names{fs::absolute(source), fs::canonical(source)};
   if (!other_name.empty()) names.push_back(other_name);
   auto nodes = scan_tree(source, names);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
+  // Why the folder is copied if it cannot be moved.
   const auto* why = "another user owns a file of it, or one has a second name";
   if (is_ours_alone(source, nodes)) {
     why = other_file_system;
@@ -187,7 +175,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
     artifact.hold = hold(artifact.digest);
-    on_known(artifact);
+    before_removal(artifact);
     check_frozen(source, nodes);
     artifact.way = "in the store before";
     if (looks_whole(artifact.digest)) {
@@ -210,7 +198,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   seal_contents(staging.content(), nodes, artifact.digest);
   sync_contents(staging.content(), nodes);
   publish(staging.content(), artifact.digest);
-  on_known(artifact);
+  before_removal(artifact);
   discard(source);
   return artifact;
 }
@@ -277,10 +265,11 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
     seal_folder(target, digest);
     return true;
   }
-  // A process may have written to the file until now. FAT stores times in units of two seconds.
+  // The file had the time `artifact_time`, which FAT rounds to two seconds. Another time shows that
+  // a process has written to the file since then.
   if (const auto status = status_of(target);
       status && std::abs(status->st_mtim.tv_sec - artifact_time) > 2) {
-    set_aside(target, *status);
+    set_aside(target);
     throw_changed(sealed);
   }
   return true;
@@ -347,14 +336,14 @@ bool ArtifactStore::read_whole(const core::Digest& digest, Marks marks) {
     // An unreadable artifact is not intact. If it cannot be moved either, that is reported below.
     if (!status_of(target)) return false;
   }
-  set_aside(target, *status);
+  set_aside(target);
   return false;
 }
 
-void ArtifactStore::set_aside(const fs::path& target, const struct stat& status) {
+void ArtifactStore::set_aside(const fs::path& target) {
   const auto folder = folder_ / "damaged";
   core::make_folders(folder);
-  if (S_ISDIR(status.st_mode)) ::chmod(target.c_str(), 0755);
+  allow_rename(target);
   const auto name = target.parent_path().filename().string() + target.filename().string() + "." +
                     core::random_name();
   if (::rename(target.c_str(), (folder / name).c_str()) != 0 && errno != ENOENT)
@@ -447,8 +436,8 @@ std::shared_ptr<const void> ArtifactStore::remove(std::span<const core::Digest> 
   holds_.for_each_free(digests, [&](const core::Digest& digest) {
     forget_elsewhere(digest);
     const auto place = path(digest);
+    allow_rename(place);
     // A rename hides the artifact at once: an interrupted removal leaves no partial artifact.
-    ::chmod(place.c_str(), 0755);
     ::rename(place.c_str(), (staging->content() / digest.hex()).c_str());
   });
   return staging;
@@ -469,7 +458,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
         if (!error) freed += bytes;
       }
       // A rename hides the artifact at once: an interrupted removal leaves no partial artifact.
-      ::chmod(path.c_str(), 0755);
+      allow_rename(path);
       try {
         const Staging staging(folder_);
         if (::rename(path.c_str(), staging.content().c_str()) == 0) return;

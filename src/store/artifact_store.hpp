@@ -53,6 +53,8 @@ struct TreeFile {
 
 class ArtifactStore {
  public:
+  using BeforeRemoval = std::function<void(const StoredArtifact&)>;
+
   explicit ArtifactStore(std::filesystem::path folder);
 
   /// Moves a file or folder into the store, by rename where possible; no process may write to it
@@ -61,12 +63,11 @@ class ArtifactStore {
   /// folder are kept. Throws EnvironmentError for other links, sockets and devices, and if a
   /// process changes the content meanwhile. A partial artifact is never visible, not even after a
   /// power failure: the content is on the disk first.
-  /// @param before_removal called when the artifact is known and everything is still at `path`; may
-  /// throw
+  /// @param before_removal called once, when the artifact is known and everything is still at
+  /// `path`; may throw
   /// @param other_name the absolute path at which the step saw the folder: links to it, and to
   /// `path`, become relative
-  StoredArtifact take(const std::filesystem::path& path,
-                      const std::function<void(const StoredArtifact&)>& before_removal = {},
+  StoredArtifact take(const std::filesystem::path& path, const BeforeRemoval& before_removal = {},
                       const std::filesystem::path& other_name = {});
 
   /// Copies files into one read-only tree; if the store has the tree already, only hashes the
@@ -117,18 +118,18 @@ class ArtifactStore {
   std::uint64_t collect(const std::function<bool(const core::Digest&)>& is_used);
 
  private:
-  using OnKnown = std::function<void(const StoredArtifact&)>;
   StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status,
-                           const OnKnown& on_known);
+                           const BeforeRemoval& before_removal);
   StoredArtifact take_folder(const std::filesystem::path& source,
-                             const std::filesystem::path& other_name, const OnKnown& on_known);
+                             const std::filesystem::path& other_name,
+                             const BeforeRemoval& before_removal);
   /// Renames a sealed and marked artifact to its final path, where an equal one may exist already.
   /// Returns false if it is on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);
   enum class Marks { keep, set };
   bool read_whole(const core::Digest& digest, Marks marks);
   void remove_notes(const std::function<bool(const core::Digest&)>& is_used);
-  void set_aside(const std::filesystem::path& target, const struct stat& status);
+  void set_aside(const std::filesystem::path& target);
 
   std::filesystem::path folder_;
   ArtifactHolds holds_;

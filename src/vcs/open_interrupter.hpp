@@ -8,8 +8,9 @@
 namespace pipeline::vcs {
 
 /// While the object lives, open() of a named pipe in the thread that made the object fails with
-/// EINTR after a quarter of a second. libgit2 then treats a file of a repository that is a named
-/// pipe as a file that cannot be read. Reading and writing of plain files is not interrupted.
+/// EINTR, but not before the object is a quarter of a second old. libgit2 then treats a file of a
+/// repository that is a named pipe as a file that cannot be read. Reading and writing of plain
+/// files is not interrupted. Uses the signal SIGURG; does nothing if the program handles SIGURG.
 class OpenInterrupter {
  public:
   OpenInterrupter();

@@ -43,7 +43,7 @@ std::string list_text(const std::vector<fetch::Object>& objects) {
   for (const auto& object : objects) {
     auto tag = object.etag;
     std::ranges::replace_if(
-        tag, [](char c) { return c <= ' '; }, '_');
+        tag, [](unsigned char c) { return c <= ' '; }, '_');
     text += std::to_string(object.size) + ":" + tag + " " + object.key + "\n";
   }
   return text;
@@ -68,7 +68,7 @@ struct Downloads::WantedContent {
   fetch::ContentState state;  ///< State of new content, at its source.
   std::string version;        ///< Version of the object to read.
   core::CancelSource& stop;   ///< Ends the download.
-  bool is_of_lock = false;    ///< The digest comes from the lock file, not from the pipeline.
+  bool is_of_lock = false;    ///< The lock file pins the content, or will.
 
   /// Name of the incomplete content: the same in a later process, and different for other content.
   std::string name() const {
@@ -234,7 +234,7 @@ async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
 async::Task<core::Digest> Downloads::download(const WantedContent& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
-  const bool is_verified = true;  // The file stays empty.
+  const bool is_verified = true;  // Without effect: only the lock is used, the file stays empty.
   fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), is_verified);
   while (!lock.try_lock()) {  // Another run is fetching the content.
     co_await async::sleep(poll_interval, &wanted.stop);
@@ -307,13 +307,15 @@ async::Task<> Downloads::receive_folder(const WantedContent& wanted, const fetch
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
-/// Returns the error for content that is not the wanted one. @param found what was found instead
+/// Returns the error for content that is not the wanted one.
+/// @param found what the content has instead, such as `5 bytes in 1 files`; for a digest that the
+/// pipeline gives, the SHA-256 alone
 core::EnvironmentError Downloads::wrong_content(const WantedContent& wanted,
                                                 const std::string& found) const {
   if (wanted.is_of_lock)
     return core::EnvironmentError(
         name_of(wanted.data) + " has changed at the source since it was locked: it has " + found,
-        {"`pipe lock --upgrade " + name_of(wanted.data) + "` takes the new content",
+        {"`pipe lock --upgrade INPUT`, with the name of the input, takes the new content",
          "another machine whose store has the locked content can run the pipeline as it is"});
   return core::EnvironmentError("the content of " + name_of(wanted.data) +
                                     " does not match the pipeline: its SHA-256 is " + found +
@@ -345,7 +347,7 @@ async::Task<core::Digest> Downloads::keep(const WantedContent& wanted, const fs:
 std::vector<std::string> Downloads::changes_since(const lockfile::LockedData& locked,
                                                   const lockfile::LockedData& now,
                                                   const fetch::ContentState& state) const {
-  std::vector<std::string> lines{"changed at the source since it was locked"};
+  std::vector<std::string> lines{std::string(changed_at_source_line)};
   if (state.objects.empty()) return lines;
   const auto address = now.address;
   const auto before = store_.key_values().find(list_kind, core::sha256(address).hex());

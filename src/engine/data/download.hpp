@@ -24,6 +24,10 @@ namespace pipeline::engine {
 /// Folder of incomplete downloads in the state folder. Without a run in progress, none is in use.
 inline constexpr auto downloads_folder = "downloads";
 
+/// The first line of Downloads::changes_since().
+inline constexpr std::string_view changed_at_source_line =
+    "changed at the source since it was locked";
+
 class Downloads {
  public:
   /// Keeps references to the objects in `services`, the events and the stop.

@@ -62,7 +62,7 @@ std::optional<lockfile::LockedData> PinnedData::of(const DataSpec& data) const {
   return found ? std::optional(*found) : std::nullopt;
 }
 
-/// Returns the inputs of the steps that the lock file covers, each address once.
+/// Returns the inputs of the steps with is_locked_data(), each address once.
 std::vector<PinnedData::LockedInput> PinnedData::inputs_of(
     const std::vector<const StepSpec*>& steps) const {
   std::vector<LockedInput> found;
@@ -106,18 +106,19 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   std::erase_if(wanted, [&](const LockedInput& each) {
     return lock_->find_data(each.address) && !lock_->upgrades_data(each.address);
   });
-  std::vector<lockfile::LockedData> fetched(wanted.size());
+  // Stays empty for data that has not changed; has no digests in a dry run.
+  std::vector<lockfile::LockedData> entries(wanted.size());
   const std::function<async::Task<>(std::size_t)> fetch = [&](std::size_t i) -> async::Task<> {
     const auto& data = *wanted[i].data;
     const auto state = co_await downloads.state(data, stop, fetch::source_retries);
     const auto found = entry_without_digest(data, state);
     const auto* before = lock_->find_data(found.address);
     if (before && lockfile::is_same_content(*before, found)) co_return;
-    fetched[i] = found;
+    entries[i] = found;
     if (lock_->options().dry_run) co_return;
     const auto digest = co_await downloads.fetch_new(data, state);
-    fetched[i].sha256 = digest.hex();
-    if (!state.size) fetched[i].size = downloads.size_of(digest);
+    entries[i].sha256 = digest.hex();
+    if (!state.size) entries[i].size = downloads.size_of(digest);
   };
   std::exception_ptr error;
   try {
@@ -125,12 +126,12 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   } catch (...) {
     error = std::current_exception();
   }
-  // Contents that were fetched before an error are not fetched again.
-  std::erase_if(fetched, [&](const auto& each) {
+  // After an error, what was fetched is locked all the same, so that it is not fetched again.
+  std::erase_if(entries, [&](const auto& each) {
     return each.address.empty() || (each.sha256.empty() && !lock_->options().dry_run);
   });
-  if (!fetched.empty())
-    if (auto notice = lock_->put_data(std::move(fetched)); !notice.empty())
+  if (!entries.empty())
+    if (auto notice = lock_->put_data(std::move(entries)); !notice.empty())
       events.emit(event::Notice{"", std::move(notice)});
   if (error) std::rethrow_exception(error);
 }
@@ -178,7 +179,7 @@ std::vector<std::string> PinnedData::changes_at_source(const InputSpec& input) c
   if (found == findings_.end()) return {};
   std::vector<std::string> lines;
   for (const auto& line : found->second) lines.push_back("data " + input.name + ": " + line);
-  if (!lines.empty() && found->second.front().starts_with("changed"))
+  if (!lines.empty() && found->second.front() == changed_at_source_line)
     lines.front() += ": run `pipe lock --upgrade " + input.name + "`";
   return lines;
 }

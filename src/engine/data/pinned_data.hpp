@@ -20,7 +20,7 @@ namespace pipeline::engine {
 
 class Downloads;
 
-/// Returns true for an address whose digest the pipeline does not give.
+/// Returns true for an address whose digest the lock file has to hold: the pipeline gives none.
 bool is_locked_data(const DataSpec& data);
 
 class PinnedData {

@@ -13,10 +13,10 @@
 
 namespace pipeline::engine {
 
-/// The steps of a pipeline that run in rounds together.
+/// A loop: steps of a pipeline that run in rounds together.
 class Rounds {
  public:
-  /// @param steps all steps of one loop, as the pipeline has them; not empty
+  /// @param steps all steps of the loop, as the pipeline has them; not empty
   explicit Rounds(std::vector<const StepSpec*> steps);
 
   /// The number of steps in a round. The steps are ordered: each comes after those that it needs.
@@ -27,7 +27,8 @@ class Rounds {
   const StepSpec& head() const { return *steps_[head_]; }
 
   /// Returns the steps of a round, counted from 0, in their positions.
-  /// @param steps in their positions, with their current sources
+  /// @param steps the steps of the loop in their positions; instances that the run has made may
+  /// have replaced their sources
   std::vector<StepSpec> steps_of(unsigned round, const std::vector<const StepSpec*>& steps) const;
   std::vector<StepSpec> steps_of(unsigned round) const { return steps_of(round, steps_); }
   /// Decides whether the round, which has ended, is the last one. The `reason` says why `until` is

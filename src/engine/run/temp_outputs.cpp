@@ -10,7 +10,8 @@
 namespace pipeline::engine {
 namespace {
 
-bool is_made(StepStatus status) {
+/// Returns true if a step of this status has its outputs, and so needs its inputs no longer.
+bool has_outputs(StepStatus status) {
   return status == StepStatus::succeeded || status == StepStatus::cached;
 }
 
@@ -39,7 +40,8 @@ void TempOutputs::step_ended(model::StepIndex i) {
         continue;
       drop(steps_.index_of(source.step), source.output);
     }
-  if (!dropped_.empty() && !std::exchange(is_removing_, true)) context_.tasks.spawn(remove_soon());
+  if (!dropped_.empty() && !std::exchange(is_removal_scheduled_, true))
+    context_.tasks.spawn(remove_soon());
 }
 
 async::Task<> TempOutputs::run_ended(bool succeeded) {
@@ -48,7 +50,7 @@ async::Task<> TempOutputs::run_ended(bool succeeded) {
   index();
   for (const auto& [source, readers] : readers_)
     if (const auto i = steps_.index_of(source.first);
-        is_made(steps_[i].status) && !is_needed(source, skipped))
+        has_outputs(steps_[i].status) && !is_needed(source, skipped))
       drop(i, source.second);
   if (!dropped_.empty()) co_await remove(skipped);
 }
@@ -66,8 +68,9 @@ void TempOutputs::index() {
 bool TempOutputs::is_needed(const Source& source, SkippedSteps skipped) const {
   return std::ranges::any_of(readers_.at(source), [&](auto reader) {
     const auto status = steps_[reader].status;
-    return steps_[reader].runs_again || (!is_made(status) && (status != StepStatus::skipped ||
-                                                              skipped == SkippedSteps::may_run));
+    return steps_[reader].runs_again ||
+           (!has_outputs(status) &&
+            (status != StepStatus::skipped || skipped == SkippedSteps::may_run));
   });
 }
 
@@ -81,7 +84,7 @@ void TempOutputs::drop(model::StepIndex i, const std::string& output) {
 /// Removes the dropped artifacts after a moment, together with those that are dropped meanwhile.
 async::Task<> TempOutputs::remove_soon() {
   co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
-  is_removing_ = false;
+  is_removal_scheduled_ = false;
   co_await remove(SkippedSteps::may_run);
 }
 

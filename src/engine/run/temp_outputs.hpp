@@ -46,7 +46,7 @@ class TempOutputs {
   std::map<Source, std::vector<model::StepIndex>> readers_;
   std::size_t indexed_ = 0;
   std::vector<core::Digest> dropped_;  ///< Artifacts to remove.
-  bool is_removing_ = false;
+  bool is_removal_scheduled_ = false;
 };
 
 }  // namespace pipeline::engine

@@ -12,6 +12,7 @@
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 
@@ -278,7 +279,7 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
     const auto more = names.size() > max_names ? names.size() - max_names : 0;
     names.resize(names.size() - more);
     lines.push_back(core::joined(names, ", ") +
-                    (more ? " and " + std::to_string(more) + " others" : "") + " (" + group.gpus +
+                    (more ? " and " + core::counted(more, "other") : "") + " (" + group.gpus +
                     ") " + (group.names.size() > 1 ? "have " : "has ") + group.reasons);
   }
   return lines;

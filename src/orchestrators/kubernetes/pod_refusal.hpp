@@ -16,7 +16,8 @@ struct Refusal {
     permanent   ///< Nothing changes until the object or the cluster's rules are changed.
   };
   Kind kind = Kind::temporary;
-  std::string reason;              ///< `full`: the quota; otherwise the cluster's own words.
+  /// A sentence about the quota, if one refuses; otherwise the cluster's own words.
+  std::string reason;
   std::vector<std::string> hints;  ///< `permanent`: changes that the cluster would accept.
 };
 

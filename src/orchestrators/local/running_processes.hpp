@@ -15,15 +15,17 @@ namespace pipeline::orchestrators::local {
 
 /// Returns the processes of an attempt, or of one of its ranks, by the variables that they were
 /// started with.
+/// @param wanted its run, step, number and rank are compared, its node is not
 std::vector<pid_t> processes_of(const RunningProcess& wanted,
                                 const std::filesystem::path& proc = "/proc");
 
-/// Returns the first of these processes, whose descendants the others are; nothing if none runs.
+/// Returns the process that the attempt, or its rank, began with: of those in processes_of() that
+/// descend from no other, the one with the lowest number. Nothing if none runs.
 std::optional<pid_t> first_process_of(const RunningProcess& wanted,
                                       const std::filesystem::path& proc = "/proc");
 
-/// Returns the open `cgroup.procs` files of the control groups that limit the process. Another
-/// process joins the groups by writing `0` to each.
+/// Returns the open `cgroup.procs` files of the control groups that pipe has made to limit the
+/// process. Another process joins the groups by writing `0` to each.
 std::vector<core::Descriptor> limit_groups_of(
     pid_t process, const std::filesystem::path& proc = "/proc",
     const std::filesystem::path& mounts = "/sys/fs/cgroup");

@@ -1,5 +1,5 @@
 /// @file
-/// Runs programs that make files of images, by `sh`.
+/// Runs programs that make or change image files, by `sh`.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,8 @@ struct ShellWork {
 struct WorkEnd {
   bool is_missing = false;  ///< The program is not on PATH.
   bool succeeded = false;
-  int code = 0;  ///< Exit code, or the signal's number.
+  /// The exit code, or the number of the signal that ended the program; which of them is not told.
+  int code = 0;
   /// For messages: `: ` and the last lines of output; empty without output.
   std::string output_end;
 };

@@ -6,7 +6,7 @@
 namespace pipeline::driver {
 namespace {
 
-TEST(VolumeChecks, a_single_warning_names_the_steps_whose_volumes_are_not_in_their_key) {
+TEST(VolumeChecks, each_setting_that_is_not_in_the_key_has_one_warning_that_names_its_steps) {
   StepSpec plain, volume, claim, versioned, uncached;
   plain.name = "plain";
   volume.name = "volume";
@@ -23,12 +23,17 @@ TEST(VolumeChecks, a_single_warning_names_the_steps_whose_volumes_are_not_in_the
                              {&uncached, "docker"},
                              {&claim, "docker"}})
                   .empty());
-  const auto found =
-      check_volumes({{&plain, "docker"}, {&volume, "docker"}, {&claim, "kubernetes"}});
-  ASSERT_EQ(found.size(), 1U);
+  auto second = volume;
+  second.name = "second";
+  const auto found = check_volumes(
+      {{&plain, "docker"}, {&volume, "docker"}, {&claim, "kubernetes"}, {&second, "docker"}});
+  ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].severity, core::Severity::warning);
   EXPECT_EQ(found[0].span.line, 7U);
-  EXPECT_NE(found[0].message.find("'volume', 'claim'"), std::string::npos) << found[0].message;
+  EXPECT_TRUE(found[0].message.starts_with("steps 'volume', 'second' read `docker.volumes`"))
+      << found[0].message;
+  EXPECT_TRUE(found[1].message.starts_with("step 'claim' reads `kubernetes.volumes`"))
+      << found[1].message;
   EXPECT_NE(found[0].suggestion.find("version:"), std::string::npos);
 }
 
@@ -44,6 +49,8 @@ TEST(VolumeChecks, the_warning_about_a_large_matrix_names_five_steps_and_counts_
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].message.find("'fit.3', 'fit.4' and 995 others read"), std::string::npos)
       << found[0].message;
+  placed.resize(6);
+  EXPECT_NE(check_volumes(placed)[0].message.find("and 1 other read"), std::string::npos);
 }
 
 }  // namespace

@@ -58,6 +58,25 @@ TEST(Redirections, do_not_lead_from_elsewhere_to_this_machine_or_its_cloud) {
     EXPECT_EQ(redirected("http://example.org/data", other), other);
 }
 
+TEST(Addresses, of_this_machine_are_recognised_behind_a_login_and_percent_encoding) {
+  for (const char* local : {"https://127.0.0.1/", "https://x@127.0.0.1/", "https://x:y@[::1]:80/",
+                            "https://a@b@localhost", "https://%6cocalhost/",
+                            "https://%31%32%37.0.0.1:80/", "https://[fe80::1%25eth0]/"})
+    EXPECT_TRUE(is_local(local)) << local;
+  for (const char* other : {"https://127.0.0.1@example.org/", "https://example.org/@localhost",
+                            "https://localhost%2eexample.org/", "s3://localhost/x"})
+    EXPECT_FALSE(is_local(other)) << other;
+}
+
+TEST(Addresses, have_the_same_host_with_and_without_the_default_port) {
+  EXPECT_TRUE(has_same_host("https://Host/a", "https://host:443/b"));
+  EXPECT_TRUE(has_same_host("http://host:80/a", "https://host/b"));
+  EXPECT_TRUE(has_same_host("https://[::1]:443/", "https://[::1]/"));
+  EXPECT_FALSE(has_same_host("https://host:80/a", "https://host/b"));
+  EXPECT_FALSE(has_same_host("https://host:8443/a", "https://host/b"));
+  EXPECT_FALSE(has_same_host("https://host/a", "https://me@host/a"));
+}
+
 TEST(Keys, that_are_not_paths_are_recognised) {
   for (const char* safe : {"a", "a/b.txt", "a b/c", "\xc3\xa9"}) EXPECT_TRUE(is_safe_path(safe));
   for (const char* unsafe : {"", "/a", "a//b", "../a", "a/../b", "a/./b", "a\nb", "\xff"})

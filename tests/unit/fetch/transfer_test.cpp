@@ -54,6 +54,7 @@ class ATransfer : public testing::Test {
       run_task(loop, transfer.run());
     } catch (const core::EnvironmentError& refused) {
       error = refused.what();
+      advice = refused.advice();
     }
     return error.empty() ? core::read_file(path) : error;
   }
@@ -63,6 +64,7 @@ class ATransfer : public testing::Test {
   bool has_ranges = true;
   std::uint64_t shift = 0;
   std::vector<std::uint64_t> begins;
+  std::vector<std::string> advice;  ///< Of the last error of fetch().
   core::TemporaryFolder folder;
   asio::io_context loop;
   test::HttpServer::Handler handler = [this](HttpExchange& exchange) { return serve(exchange); };
@@ -94,6 +96,7 @@ TEST_F(ATransfer, does_not_mix_two_contents) {
 TEST_F(ATransfer, of_another_size_is_refused_before_its_bytes) {
   EXPECT_THAT(fetch({.size = 5, .is_verified = true}),
               HasSubstr("has changed at the source since it was locked"));
+  EXPECT_THAT(advice, testing::ElementsAre(HasSubstr("`pipe lock --upgrade INPUT`")));
 }
 
 TEST_F(ATransfer, accepts_no_other_range_than_requested) {

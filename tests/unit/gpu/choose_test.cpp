@@ -191,6 +191,16 @@ INSTANTIATE_TEST_SUITE_P(
               "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 
+TEST(GpuChoice, explains_which_gpus_a_number_of_devices_names) {
+  for (const auto& request : {first(3), with(first(2), {}, 20 * gib)}) {
+    const auto result = demand_of(request, machine());
+    ASSERT_TRUE(std::holds_alternative<Shortage>(result));
+    EXPECT_EQ(
+        std::get<Shortage>(result).notes.front(),
+        "`devices` is a number: it names the first " + std::to_string(request.count) + " GPUs");
+  }
+}
+
 TEST(GpuChoiceElsewhere, names_the_machine_that_has_the_gpus) {
   Inventory inventory;
   inventory.owner = "the engine's machine";

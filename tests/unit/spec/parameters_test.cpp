@@ -263,6 +263,12 @@ TEST(Parameters, a_value_that_is_not_a_list_is_refused_for_a_matrix) {
             "3:59: the step has no parameter 'nmes' | did you mean 'names'?");
 }
 
+TEST(Parameters, a_list_of_the_pipelines_parameters_has_only_names) {
+  EXPECT_EQ(first_error("a: {command: x, parameters: [names, {opt: 1}]}"),
+            "3:45: each of 'parameters' must be the name of a parameter of the pipeline, "
+            "not a map");
+}
+
 TEST(Parameters, a_condition_can_name_members_of_lists_and_maps) {
   const auto pipeline =
       read("a: {command: x, when: \"${params.opt.lr} < 1 and ${params.names.0} == 'a'\"}");

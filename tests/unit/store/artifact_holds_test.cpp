@@ -22,6 +22,15 @@ TEST_F(ArtifactStoreTest, removes_no_artifact_that_is_being_recorded) {
   EXPECT_FALSE(store.has(second.digest));
 }
 
+TEST_F(ArtifactStoreTest, removes_an_artifact_without_making_its_other_links_writable) {
+  const auto digest = store.take(write("file", "linked")).digest;
+  const auto link = folder.path() / "link";
+  store.link_out(digest, link);
+  const auto removed = store.remove(std::span(&digest, 1));
+  EXPECT_FALSE(store.has(digest));
+  EXPECT_EQ(mode(link), 0444u);
+}
+
 TEST_F(ArtifactStoreTest, removes_content_from_the_disk_when_the_caller_wants_that) {
   const auto digest = store.take(write_tree("tree")).digest;
   auto removed = store.remove(std::span(&digest, 1));

@@ -281,8 +281,11 @@ TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
   std::ofstream(elsewhere.path() / "file") << "content";
   fs::create_directories(elsewhere.path() / "tree/sub");
   std::ofstream(elsewhere.path() / "tree/sub/x") << "x";
-  const auto file = store.take(elsewhere.path() / "file"),
-             tree = store.take(elsewhere.path() / "tree");
+  std::vector<core::Digest> known;
+  const auto note = [&](const StoredArtifact& artifact) { known.push_back(artifact.digest); };
+  const auto file = store.take(elsewhere.path() / "file", note),
+             tree = store.take(elsewhere.path() / "tree", note);
+  EXPECT_EQ(known, (std::vector{file.digest, tree.digest})) << "each is told once";
   EXPECT_TRUE(store.verify(file.digest));
   EXPECT_TRUE(store.verify(tree.digest));
   EXPECT_EQ(file.way, "copied, because it is on another file system");
