@@ -33,8 +33,8 @@ bool accepts_all_outside_strings(std::string_view text, Accepts accepts) {
   return true;
 }
 
-/// Returns true if a JSON text has at most `max_values` values. Each value but the first follows one
-/// of the counted characters.
+/// Returns true if a JSON text has at most `max_values` values. Each value but the first follows
+/// one of the counted characters.
 bool has_few_values(std::string_view text) {
   if (text.size() < max_values) return true;  // Each value takes a character.
   std::size_t values = 1;

@@ -22,7 +22,7 @@ async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap 
 
 /// The remains of an attempt with nodes whose driver is dead.
 struct LeftGang {
-  unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
+  unsigned tries = 0;                    ///< The highest of its Jobs' try_label.
   std::optional<bool> has_one_job = {};  ///< All nodes have one Job; unset: there is no Job.
 };
 /// Returns the remains of the attempt. @param labels see attempt_labels()

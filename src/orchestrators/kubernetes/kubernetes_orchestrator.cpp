@@ -336,7 +336,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.
   std::filesystem::path agent_;
   std::optional<std::string> pod_group_version_;  ///< The result of find_pod_group_version().
-  std::map<std::string, GangPods> gangs_;  ///< Running attempts with nodes, by gang_key().
+  std::map<std::string, GangPods> gangs_;         ///< Running attempts with nodes, by gang_key().
   std::map<std::string, GangJob>
       gang_jobs_;  ///< Keyed by gang_key(); used if NodeAddresses::nodes_share_description.
   /// NodeAddresses::tries of gangs that start over (NodeAddresses::gives_back), by gang_key().
