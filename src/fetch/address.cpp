@@ -82,10 +82,10 @@ bool is_local_host(std::string_view authority) {
 
 /// Returns a URL's authority in lower case, without the port if that is the default of its scheme.
 std::string without_default_port(const std::string& url) {
-  auto authority = core::lower(authority_of(url));
+  auto authority = authority_of(url);
   const std::string_view port = url.starts_with("https://") ? ":443" : ":80";
-  if (authority.ends_with(port)) authority.resize(authority.size() - port.size());
-  return authority;
+  if (authority.ends_with(port)) authority.remove_suffix(port.size());
+  return core::lower(authority);
 }
 
 }  // namespace
