@@ -200,9 +200,12 @@ struct ProgramStep {
 struct InstanceSpec {
   /// The name that the instances share.
   RareText of = {};
-  /// The axes, in order, which distinguish the instance: StepSpec::parameters has their values. The
-  /// instances share the list.
+  /// The axes, in order, which distinguish the instance; StepSpec::axis_value() has their values.
+  /// The instances share the list.
   SharedList<std::string> axes = {};
+  /// The values of axes that are not among the parameters, because the step's function does not
+  /// take them.
+  RareMap<std::map<std::string, Json>> other_values = {};
   /// The axes whose values a step of the run has made, each with the output that holds them.
   RareList<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;
@@ -313,6 +316,12 @@ struct StepSpec {
   /// The user's version of data that the step reads in other ways than as inputs, such as volumes;
   /// a part of the key.
   RareText version = {};
+
+  /// Returns the value of one of the instance's axes. Throws std::out_of_range for another name.
+  const Json& axis_value(const std::string& axis) const {
+    const auto other = instance->other_values.find(axis);
+    return other == instance->other_values.end() ? parameters.at(axis) : other->second;
+  }
 };
 
 /// A validated pipeline.

@@ -342,7 +342,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
     if (step.instance)
       for (const auto& [name, parameter] : pipeline.parameters)
         for (const auto& axis : step.instance->axes)
-          if (has_item(*parameter, *step.parameters.at(axis))) taken.insert(name);
+          if (has_item(*parameter, *step.axis_value(axis))) taken.insert(name);
     const auto& interpreter = step.command.interpreter;
     const bool is_plain_sh = interpreter.size() == 3 && interpreter[0] == "sh";  // `sh -e -c`
     if (is_plain_sh && orchestrators::has_pipe(step.command) &&

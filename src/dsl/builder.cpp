@@ -102,10 +102,15 @@ void finish(StepSpec& spec, const Declaration& step) {
   spec.program =
       ProgramStep{this_program(), step.signature, step.options.version, address_of(step)};
   // The only parameters of a function are its arguments.
-  std::erase_if(spec.parameters, [&](const auto& parameter) {
+  const auto is_other = [&](const auto& parameter) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
            step.arguments.end();
-  });
+  };
+  if (spec.instance)
+    for (const auto& axis : spec.instance->axes)
+      if (const auto& value = *spec.parameters.find(axis); is_other(value))
+        spec.instance->other_values[axis] = value.second;
+  std::erase_if(spec.parameters, is_other);
   for (auto& [name, value] : spec.parameters) value.written.reset();  // Arguments are JSON.
   for (const auto& argument : step.arguments) {
     if (argument.slot != Slot::gathered || !argument.selector.empty()) continue;

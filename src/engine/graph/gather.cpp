@@ -36,7 +36,7 @@ std::string GatheredFolder::index() const {
     const auto& [step, output] = made_[i];
     auto values = nlohmann::json::object();
     if (step->instance)
-      for (const auto& axis : step->instance->axes) values[axis] = *step->parameters.at(axis);
+      for (const auto& axis : step->instance->axes) values[axis] = *step->axis_value(axis);
     const nlohmann::json line{{"step", step->name},
                               {"parameters", std::move(values)},
                               {"file", output ? nlohmann::json(file_of(i)) : nlohmann::json()}};

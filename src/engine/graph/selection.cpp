@@ -64,7 +64,7 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
                               if (!step.instance) return nullptr;
                               const auto& axes = step.instance->axes;
                               const bool is_axis = std::ranges::find(axes, axis) != axes.end();
-                              return is_axis ? &*step.parameters.at(axis) : nullptr;
+                              return is_axis ? &*step.axis_value(axis) : nullptr;
                             }};
   });
   if (!found.empty()) return found;

@@ -19,6 +19,10 @@ class Gathered : public testing::Test {
       const auto name = "train.c-" + std::to_string(i);
       steps.push_back(
           {.name = name, .instance = InstanceSpec{"train", {"c"}}, .parameters = {{"c", Json(i)}}});
+      if (i == 0) {  // As of a function that does not take the axis.
+        steps[0].instance->other_values["c"] = steps[0].parameters.at("c");
+        steps[0].parameters.clear();
+      }
       outputs.push_back({"model", "model.tar.gz", core::sha256(std::to_string(i))});
       input.sources.push_back({name, "model"});
     }
