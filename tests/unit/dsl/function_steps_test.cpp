@@ -47,6 +47,8 @@ TEST_F(Builder, map_and_gather_are_a_matrix) {
   EXPECT_EQ(spec.steps[1].name, "number.value-0.5.text-b");
   EXPECT_EQ(spec.steps[1].parameters.at("text"), "b");
   EXPECT_EQ(spec.steps[5].inputs[0].sources[0].step, "number.value-0.5.text-b");
+  EXPECT_FALSE(spec.steps[5].parameters.contains("text"));
+  EXPECT_EQ(spec.steps[5].axis_value("text"), "b") << "for the index of what is gathered";
   EXPECT_TRUE(spec.steps[8].inputs[0].gathered);
   EXPECT_EQ(spec.steps[8].inputs[0].sources.size(), 4u);
 }
