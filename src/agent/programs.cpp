@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -90,6 +93,9 @@ void release_program_pages() {
                  (reinterpret_cast<std::uintptr_t>(pipeline_agent_begin) + page - 1) / page * page,
              end = reinterpret_cast<std::uintptr_t>(pipeline_other_stager_end) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // Copies of several MiB leave holes in the heap.
+#endif
 }
 
 }  // namespace pipeline::agent

@@ -22,8 +22,8 @@ std::string_view agent_program(std::string_view architecture = own_architecture)
 /// Returns the stager's executable, as agent_program() returns the agent's.
 std::string_view stager_program(std::string_view architecture = own_architecture);
 
-/// Gives back the memory that reading the programs has filled. They stay valid: the system reads
-/// them from the file of `pipe` again.
+/// Gives back the memory that reading and copying the programs has filled. They stay valid: the
+/// system reads them from the file of `pipe` again.
 void release_program_pages();
 
 }  // namespace pipeline::agent
