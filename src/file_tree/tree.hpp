@@ -42,7 +42,7 @@ void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 using FolderNames = std::vector<std::filesystem::path>;
 
 /// Returns the target of a link below a folder. A target that leads into the folder by one of the
-/// folder's names becomes one that does not need the name: `file` for `/work/model/file`, and for
+/// folder's names becomes one that does not need the name: `file` for `/data/model/file`, and for
 /// `../model/file`, which leads out of the folder and back. Other targets are returned as they are.
 /// @param link path of the link, relative to the folder
 std::string relative_target(const std::string& link, const std::string& target,
