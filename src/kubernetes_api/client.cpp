@@ -226,7 +226,7 @@ async::Task<json> Client::call(ApiCall call) {
                       std::to_string(pause.count()) + " ms");
     }
     co_await async::sleep(pause, call.cancel);
-    // Whoever stopped the call may have destroyed this client: the throw uses no member of it.
+    // The function that stopped the call may have destroyed this client, so no member is used.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
   }

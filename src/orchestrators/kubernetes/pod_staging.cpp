@@ -112,11 +112,11 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
 async::Task<> PodStaging::shorten(const Attempt& attempt, json& document, std::string list) {
   auto text = document.at(list).dump();
   if (text.size() <= max_list_in_secret) co_return;
-  const auto key = document_key(folder_of(attempt), list);
-  co_await store_.put(key, blobs::body_of(std::move(text)), &attempt.io.cancel);
-  documents_.insert(key);
+  auto body = blobs::body_of(std::move(text));
+  auto url =
+      co_await put_document(attempt, std::move(body), document_key(folder_of(attempt), list));
   document.erase(list);
-  document["lists"][list] = co_await pods_.presigned(Method::read, key);
+  document["lists"][list] = std::move(url);
 }
 
 async::Task<StagedFiles> PodStaging::stage_in(const Attempt& attempt) {

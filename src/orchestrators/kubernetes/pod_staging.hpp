@@ -73,8 +73,7 @@ class PodStaging {
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input);
   async::Task<> send_pieces(const Attempt& attempt, const AttemptInput& input);
-  async::Task<std::string> put_document(const Attempt& attempt, const std::filesystem::path& file,
-                                        std::string key);
+  async::Task<std::string> put_document(const Attempt& attempt, blobs::Body body, std::string key);
   async::Task<nlohmann::json> pieces_item(const Attempt& attempt, std::string to,
                                           const AttemptInput& input);
   async::Task<nlohmann::json> index_item(const Attempt& attempt, const std::string& to,

@@ -63,10 +63,9 @@ async::Task<> PodStaging::send_pieces(const Attempt& attempt, const AttemptInput
   co_await async::for_each(input.pieces.size(), asked_at_a_time, send);
 }
 
-/// Stores a file beside the attempt's outputs, and returns the URL by which the pod reads it.
-async::Task<std::string> PodStaging::put_document(const Attempt& attempt, const fs::path& file,
+/// Stores a list beside the attempt's outputs, and returns the URL by which the pod reads it.
+async::Task<std::string> PodStaging::put_document(const Attempt& attempt, blobs::Body body,
                                                   std::string key) {
-  auto body = blobs::body_of_artifact(file);
   co_await store_.put(key, std::move(body), &attempt.io.cancel);
   documents_.insert(key);
   co_return co_await pods_.presigned(blobs::PodAccess::Method::read, std::move(key));
@@ -89,10 +88,13 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   made["kind"] = "pieces";
   made["before"] = urls.before;
   made["after"] = urls.after;
-  if (fs::file_size(list) <= max_text_in_secret)
+  if (fs::file_size(list) <= max_text_in_secret) {
     made["rows"] = core::read_file(list);
-  else
-    made["list"] = co_await put_document(attempt, list, pieces_key(folder_of(attempt), input.name));
+    co_return made;
+  }
+  auto body = blobs::body_of_artifact(list);
+  made["list"] =
+      co_await put_document(attempt, std::move(body), pieces_key(folder_of(attempt), input.name));
   co_return made;
 }
 
@@ -110,7 +112,9 @@ async::Task<json> PodStaging::index_item(const Attempt& attempt, const std::stri
   made["kind"] = "file";
   made["digest"] = core::sha256_file(file).hex();
   made["executable"] = false;
-  made["url"] = co_await put_document(attempt, file, index_key(folder_of(attempt), input.name));
+  auto body = blobs::body_of_artifact(file);
+  made["url"] =
+      co_await put_document(attempt, std::move(body), index_key(folder_of(attempt), input.name));
   co_return made;
 }
 
